@@ -1,9 +1,9 @@
 """The exceptions that become a message and an exit code.
 
-    click.UsageError (exit 2)
-    └── KataUsageError      what was given, what is needed, what to do next
-    click.ClickException
-    └── EnvironmentProblem  (exit 3) the machine lacks something; the learner's file is not at fault
+click.UsageError (exit 2)
+└── KataUsageError      what was given, what is needed, what to do next
+click.ClickException
+└── EnvironmentProblem  (exit 3) the machine lacks something; the learner's file is not at fault
 """
 
 from __future__ import annotations

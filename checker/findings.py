@@ -113,11 +113,7 @@ _TITLES = {
 }
 
 CATALOGUE: Mapping[str, Diagnosis] = MappingProxyType(
-    {
-        code: Diagnosis(code, stage, title, "")
-        for stage, titles in _TITLES.items()
-        for code, title in titles.items()
-    }
+    {code: Diagnosis(code, stage, title, "") for stage, titles in _TITLES.items() for code, title in titles.items()}
 )
 """Every diagnosis by its code."""
 

@@ -1,0 +1,156 @@
+"""Runs checks for the commands: shows what is going on, prints the report, keeps the progress.
+
+`check`, `next` and `watch` differ in what they do with a verdict, not in how they come to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from checker import report as reports
+from checker.catalog import Kata
+from checker.commands.session import Session, require_linux, width
+from checker.errors import ENVIRONMENT, NOT_PASSED, PASSED
+from checker.progress import digest
+from checker.verdict import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to check; the fields are the options of `kata check`."""
+
+    file: Path | None = None
+    device: str = "auto"
+    gpu: str = "h200"
+    seed: int | None = None
+    quick: bool = False
+    verbose: bool = False
+
+
+def run_check(session: Session, kata: Kata, options: Options, *, quiet: bool = False) -> Report:
+    """Check one kata and keep what follows from the verdict. `quiet` shows no progress display."""
+    require_linux("kata check")
+    file = options.file or (kata.kernel if session.progress.state(kata) != "locked" else _kernel_or_skeleton(kata))
+    before = digest(file)
+    from checker import runner
+
+    with _display(kata, quiet=quiet) as on_record:
+        report = runner.check(
+            kata,
+            file=file,
+            root=session.root,
+            gpu=options.gpu,
+            device=options.device,
+            seed=options.seed,
+            quick=options.quick,
+            verbose=options.verbose,
+            reveal=session.progress.reveals(kata, before),
+            on_record=on_record,
+        )
+    # A file saved while it was being checked has no verdict: what passed may not be what is there.
+    if file == kata.kernel and before is not None and before == digest(file):
+        keep(session, kata, report, before, quick=options.quick)
+    return report
+
+
+def keep(session: Session, kata: Kata, report: Report, sha: str, *, quick: bool = False) -> None:
+    """Record a pass, or a try at the predictions. A quick check is no pass, and a locked kata keeps no record."""
+    state = session.progress.state(kata)
+    if state == "locked":
+        return
+    wrong = any(stage.name == "predictions" and stage.status == "failed" for stage in report.stages)
+    if report.passed and not quick and session.progress.passed.get(kata.id) != sha:
+        session.update(lambda progress: progress.passes(kata, sha))
+    elif wrong:
+        session.update(lambda progress: progress.tried(kata, sha))
+
+
+def _kernel_or_skeleton(kata: Kata) -> Path:
+    return kata.kernel if kata.kernel.exists() else kata.skeleton
+
+
+def print_report(session: Session, report: Report, *, verbose: bool, next_step: str) -> None:
+    """Write the report to stdout, with colour where stdout shows it."""
+    click.echo(
+        reports.render(
+            report,
+            look(verbose=verbose),
+            next_step=next_step,
+            path=session.path(Path(report.file)),
+        )
+    )
+
+
+def look(*, verbose: bool) -> reports.Look:
+    """How stdout wants to be written to. NO_COLOR, pipes and terminals without UTF-8 are respected."""
+    import os
+
+    tty = sys.stdout.isatty()
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    return reports.Look(
+        width=width(),
+        color=tty and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        ascii=not encoding.startswith("utf"),
+        verbose=verbose,
+    )
+
+
+def after(session: Session, kata: Kata, report: Report, *, quick: bool = False) -> str:
+    """What to do next, after this verdict."""
+    own = report.file == str(kata.kernel)
+    if report.passed:
+        if quick:
+            return f"The quick check passes. `kata check {kata.number:02}` asks everything."
+        if not own or session.progress.state(kata) == "locked":
+            return ""
+        following = session.progress.following(session.katas)
+        return "Next: `kata next` unlocks the next kata." if following else "That was the last kata of the ladder."
+    where = next((finding.line for finding in report.findings if finding.line and finding.file == report.file), None)
+    where = where or (report.todos[0].line if report.todos else None)
+    place = session.path(Path(report.file)) + (f", line {where}" if where else "")
+    read = f" {session.path(kata.readme)} tells the idea," if own else ""
+    return f"Next: open {place}.{read} `kata hint {kata.number:02}` helps, `kata check {kata.number:02}` checks again."
+
+
+def exit_code(report: Report) -> int:
+    """0 passed, 3 where the machine is to blame, else 1."""
+    if report.passed:
+        return PASSED
+    return ENVIRONMENT if any(finding.code == "K006" for finding in report.findings) else NOT_PASSED
+
+
+@contextmanager
+def _display(kata: Kata, *, quiet: bool) -> Iterator[Callable[[Mapping[str, Any]], None] | None]:
+    """A line on stderr that says which case is running, where stderr is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    # The child is importing torch meanwhile, so this import costs the learner nothing.
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{kata.id}: starting") as status:
+        green = red = 0
+        running = ""
+
+        def on_record(record: Mapping[str, Any]) -> None:
+            nonlocal green, red, running
+            if record["kind"] == "start":
+                running = str(record.get("case") or record["name"])
+            elif record["kind"] == "end":
+                green += record["outcome"] == "passed"
+                red += record["outcome"] == "failed"
+            else:
+                return
+            # No markup: a case id may hold brackets.
+            from rich.text import Text
+
+            status.update(Text(f"{kata.id}: {green} green, {red} red, {running}"))
+
+        yield on_record
