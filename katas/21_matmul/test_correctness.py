@@ -1,0 +1,21 @@
+"""Right means: c = a @ b for any sizes and strides, each sum kept in float32 and rounded once."""
+
+import pytest
+
+
+def test_multiplies_matrices(kata, case):
+    kata.check(case)
+
+
+def test_refuses_operands_that_do_not_fit(kata, refusal):
+    kata.check_refusal(refusal)
+
+
+@pytest.mark.stage("numerics")
+def test_keeps_its_sums_in_float32(kata, case):
+    kata.check(case)
+
+
+@pytest.mark.stage("predictions")
+def test_predicts_how_often_a_is_read(kata):
+    kata.check_predictions()
