@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 STAGES = ("source", "compile", "memory", "values", "numerics", "predictions", "fairness", "speed")
@@ -23,3 +24,13 @@ class Diagnosis:
     explanation: str
     example: str = ""
     mend: str = ""
+
+
+def diagnosis(code: str, stage: str, title: str, explanation: str, example: str = "", mend: str = "") -> Diagnosis:
+    """A diagnosis from indented literals: prose is joined into paragraphs, code is dedented."""
+    paragraphs = [" ".join(part.split()) for part in explanation.strip().split("\n\n")]
+    return Diagnosis(code, stage, title, "\n\n".join(paragraphs), _code(example), _code(mend))
+
+
+def _code(text: str) -> str:
+    return textwrap.dedent(text).strip("\n")
