@@ -193,9 +193,8 @@ ENTRIES = (
         "Python that is outside the kernel language",
         """
         A kernel is a subset of Python: assignments, arithmetic, `if`, `for` over a range, `while`, calls.
-        Classes, dicts, comprehensions, generators, try, with, lambda, f-strings over run-time values and nested
-        functions have no counterpart on the chip. Prepare such things in the wrapper, and pass what comes of
-        them.
+        Dicts, lists, comprehensions over a range, lambda, try, classes and nested functions have no counterpart
+        on the chip. Prepare such things in the wrapper, and pass what comes of them.
         """,
         """
         parts = [tl.load(x_ptr + i * n + offs) for i in range(4)]
