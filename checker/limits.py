@@ -1,0 +1,100 @@
+"""Limits on time and memory inside the process that runs the learner's code.
+
+A limit raises an exception in her code, so that the finding has her line. It derives from BaseException, because an
+`except Exception` of hers must not swallow it. The parent process kills as the last resort: C code is not interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = ["COMPILE_LIMIT", "MemoryLimitReachedError", "TimeLimitReachedError", "time_limit", "watch_compiling"]
+
+COMPILE_LIMIT = 120.0
+"""Seconds one compilation may take. The time of a case excludes compiling; something must bound it all the same."""
+
+
+class TimeLimitReachedError(BaseException):
+    """A case took longer than it may."""
+
+
+class MemoryLimitReachedError(BaseException):
+    """The process uses more memory than it may; the parent said so."""
+
+
+class _Clock:
+    """The running limit of this process, if any: remaining seconds, and whether Triton is compiling."""
+
+    def __init__(self) -> None:
+        self.limit = 0.0
+        self.remaining = 0.0
+        self.compiling = False
+
+
+_clock = _Clock()
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeLimitReachedError in this thread after so many seconds of wall time, compiling excluded.
+
+    Repeats every second, so that code which swallows it once is stopped again. Does nothing outside the main thread,
+    where Python delivers no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _clock.limit, _clock.compiling = seconds, False
+    previous = signal.signal(signal.SIGALRM, _expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+        _clock.limit = 0.0
+
+
+def _expired(_signal: int, _frame: FrameType | None) -> None:
+    what, limit = ("compiling took", COMPILE_LIMIT) if _clock.compiling else ("still running after", _clock.limit)
+    raise TimeLimitReachedError(f"{what} {limit:g} seconds" if _clock.compiling else f"{what} {limit:g} s")
+
+
+@contextlib.contextmanager
+def watch_compiling(report: Callable[[bool], None]) -> Iterator[None]:
+    """Stop the clock while Triton compiles, and tell `report`. Uses Triton's public hooks and puts them back."""
+    from triton import knobs
+
+    before, after = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
+
+    def begin(*args: Any, **kwargs: Any) -> Any:
+        compiling(True, report)
+        return before(*args, **kwargs) if before is not None else None
+
+    def end(*args: Any, **kwargs: Any) -> Any:
+        compiling(False, report)
+        return after(*args, **kwargs) if after is not None else None
+
+    knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = begin, end
+    try:
+        yield
+    finally:
+        knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = before, after
+
+
+def compiling(on: bool, report: Callable[[bool], None]) -> None:
+    """Swap the case's clock for the compiler's, or back. A compilation that fails never says that it ended."""
+    if not _clock.limit or on == _clock.compiling:
+        return
+    _clock.compiling = on
+    report(on)
+    if on:
+        _clock.remaining = max(signal.getitimer(signal.ITIMER_REAL)[0], 0.1)
+        signal.setitimer(signal.ITIMER_REAL, COMPILE_LIMIT, 1.0)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, _clock.remaining, 1.0)
