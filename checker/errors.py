@@ -8,6 +8,8 @@ click.ClickException
 
 from __future__ import annotations
 
+from typing import IO, Any
+
 import click
 
 PASSED, NOT_PASSED, USAGE, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -23,6 +25,10 @@ class KataUsageError(click.UsageError):
     def __init__(self, given: str, *, needed: str = "", next_step: str = "") -> None:
         self.given, self.needed, self.next_step = given, needed, next_step
         super().__init__("\n".join(part for part in (given, needed, next_step) if part))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message alone: the command was well formed, so its usage line would only be noise."""
+        click.echo(f"Error: {self.format_message()}", file=file, err=file is None)
 
 
 class EnvironmentProblem(click.ClickException):

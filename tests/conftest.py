@@ -53,10 +53,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with three small katas, and the working directory in it."""
     root = tmp_path / "clone"
     (root / "solutions").mkdir(parents=True)
-    for id, entry, lesson, alias in LADDER:
-        folder = root / "katas" / id
+    for name, entry, lesson, alias in LADDER:
+        folder = root / "katas" / name
         folder.mkdir(parents=True)
-        (folder / "kata.toml").write_text(TOML.format(id=id, entry=entry, lesson=lesson, alias=alias))
+        (folder / "kata.toml").write_text(TOML.format(id=name, entry=entry, lesson=lesson, alias=alias))
         (folder / "skeleton.py").write_text(SKELETON.format(entry=entry))
         (folder / "README.md").write_text(f"# {entry}\n")
     monkeypatch.chdir(root)
@@ -108,9 +108,7 @@ class Runner(ModuleType):
             passed=passed,
             device={"kind": "virtual", "name": "NVIDIA H200", "target": "sm_90"},
             seed=7,
-            stages=tuple(
-                verdict.Stage(name, "failed" if findings and name == stages else "passed") for name in STAGES
-            ),
+            stages=tuple(verdict.Stage(name, "failed" if findings and name == stages else "passed") for name in STAGES),
             findings=findings,
         )
 

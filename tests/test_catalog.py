@@ -71,6 +71,6 @@ def test_no_root_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_broken_kata_toml_is_named(tree: Path, old: str, new: str, says: str) -> None:
     file = tree / "katas" / "01_first_step" / "kata.toml"
     file.write_text(file.read_text().replace(old, new))
-    with pytest.raises(KataUsageError, match="kata.toml") as caught:
+    with pytest.raises(KataUsageError, match=r"kata\.toml") as caught:
         load(tree)
     assert says in caught.value.given

@@ -7,7 +7,7 @@ import click
 from checker.catalog import Kata
 from checker.commands.running import Options, after, exit_code, print_report, run_check
 from checker.commands.session import Session, open_session
-from checker.errors import ENVIRONMENT, NOT_PASSED, PASSED, KataUsageError
+from checker.errors import ENVIRONMENT, PASSED, KataUsageError
 
 
 @click.command("next", short_help="Unlock the next kata once this one passes.")
@@ -23,7 +23,8 @@ def command(skip: bool) -> int:
     if skip:
         if state == "passed":
             raise KataUsageError(f"{current.id} has passed: there is nothing to skip.", next_step="Run `kata next`.")
-        session.update(lambda progress: progress.skips(current))
+        if not session.update(lambda progress: progress.skips(current)):
+            return ENVIRONMENT
         click.echo(f"{current.id} is skipped. `kata check {current.number:02}` takes it up again.")
     elif state in ("open", "changed"):
         report = run_check(session, current, Options())
@@ -32,9 +33,6 @@ def command(skip: bool) -> int:
             click.echo(f"Nothing was unlocked: {current.id} has to pass first. `kata next --skip` goes on without it.")
             return exit_code(report)
         click.echo(f"{current.id} passes.")
-    elif state == "locked":
-        # Only where the first kata's file could not be made: the reason was printed when the session opened.
-        return NOT_PASSED
     return _unlock_following(session)
 
 
@@ -50,7 +48,8 @@ def _unlock_following(session: Session) -> int:
 
 
 def _introduce(session: Session, kata: Kata) -> None:
-    click.secho(f"{kata.id} is unlocked: {kata.title}, about {kata.minutes} minutes.", bold=True)
+    click.echo(click.style(f"{kata.id} is unlocked", bold=True) + f" (lesson {kata.lesson}, about {kata.minutes} min)")
+    click.echo(kata.title)
     click.echo(f"Read {session.path(kata.readme)}")
     click.echo(f"Edit {session.path(kata.kernel)}")
     click.echo(f"Then `kata check {kata.number:02}`.")

@@ -25,8 +25,8 @@ def command() -> None:
             state = session.progress.state(kata)
             title = kata.title if len(kata.title) <= titles else kata.title[: titles - 1] + "…"
             mark = ">" if kata is current else " "
-            line = f"{mark} {kata.id:<{names}}  {title:<{titles}}  {kata.minutes:>3} min  "
-            click.echo((line + click.style(STATES[state], fg=COLOURS[state])).rstrip())
+            line = f"{mark} {kata.id:<{names}}  {title:<{titles}}  {kata.minutes:>3} min"
+            click.echo(line + (click.style(f"  {STATES[state]}", fg=COLOURS[state]) if STATES[state] else ""))
     unbroken = session.progress.unbroken(session.katas)
     left = sum(kata.minutes for kata in session.katas if kata.id not in session.progress.passed)
     click.echo(f"{unbroken} of {len(session.katas)} passed in a row; about {left} minutes to go.")

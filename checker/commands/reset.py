@@ -15,7 +15,7 @@ def command(kata: str | None) -> None:
     """Put the skeleton back in place of your kernel.py, after backing it up. What has passed stays passed."""
     session = open_session()
     chosen = session.kata(kata)
-    if session.progress.state(chosen) == "locked":
+    if session.progress.state(chosen) == "locked" and not chosen.kernel.exists():
         raise KataUsageError(
             f"{chosen.id} is still locked, so there is nothing to reset.",
             next_step="`kata next` unlocks katas in their order.",

@@ -37,7 +37,7 @@ class Options:
 def run_check(session: Session, kata: Kata, options: Options, *, quiet: bool = False) -> Report:
     """Check one kata and keep what follows from the verdict. `quiet` shows no progress display."""
     require_linux("kata check")
-    file = options.file or (kata.kernel if session.progress.state(kata) != "locked" else _kernel_or_skeleton(kata))
+    file = options.file or session.file_of(kata)
     before = digest(file)
     from checker import runner
 
@@ -70,10 +70,6 @@ def keep(session: Session, kata: Kata, report: Report, sha: str, *, quick: bool 
         session.update(lambda progress: progress.passes(kata, sha))
     elif wrong:
         session.update(lambda progress: progress.tried(kata, sha))
-
-
-def _kernel_or_skeleton(kata: Kata) -> Path:
-    return kata.kernel if kata.kernel.exists() else kata.skeleton
 
 
 def print_report(session: Session, report: Report, *, verbose: bool, next_step: str) -> None:

@@ -42,15 +42,34 @@ class Session:
         return True
 
     def unlock(self, kata: Kata) -> bool:
-        """Give the learner the kata: its kernel.py first, then the record of it. Returns False if nothing was saved."""
-        try:
-            create_kernel(kata)
-        except OSError as error:
-            notice(
-                f"{kata.kernel} cannot be made ({error.strerror}). Make the folder writable and run the command again."
-            )
+        """Give the learner the kata: its kernel.py first, then the record of it. Returns False if it cannot be made."""
+        if self.make_kernel(kata) is None:
             return False
         return self.update(lambda progress: progress.unlocks(kata))
+
+    def make_kernel(self, kata: Kata) -> bool | None:
+        """Make the learner's file unless there is one: True if it was made, None (and a notice) if it cannot be."""
+        try:
+            return create_kernel(kata)
+        except OSError as error:
+            notice(
+                f"{self.path(kata.kernel)} cannot be made from the skeleton ({error.strerror}): "
+                "make the folder writable to work on this kata."
+            )
+            return None
+
+    def file_of(self, kata: Kata) -> Path:
+        """The file that stands for a kata: the learner's, else the skeleton, as plain pytest has it.
+
+        Where the learner's file of an unlocked kata is gone, it is made again and she is told.
+        """
+        if kata.kernel.exists() or kata.kernel.is_symlink():
+            return kata.kernel
+        if self.progress.state(kata) != "locked" and self.make_kernel(kata):
+            notice(f"{self.path(kata.kernel)} was missing: it is the skeleton again.")
+            return kata.kernel
+        notice(f"{self.path(kata.skeleton)} is checked, since there is no kernel.py.")
+        return kata.skeleton
 
     def path(self, file: Path) -> str:
         """A path as the learner would type it: relative where it lies below the working directory or the tree."""
@@ -77,8 +96,9 @@ def open_session() -> Session:
     store = Store(root, katas)
     session = Session(root, katas, store, store.read())
     session._tell()
-    if katas[0].id not in session.progress.unlocked:
-        session.unlock(katas[0])
+    if katas[0].id not in session.progress.unlocked and not session.unlock(katas[0]):
+        # Nothing can be written here. The first kata is open all the same, so that it can be looked at and checked.
+        session.progress.unlocks(katas[0])
     return session
 
 

@@ -26,7 +26,8 @@ def show() -> None:
         click.echo(f"{kata.id} has {'passed' if state == 'passed' else 'been skipped'}.")
         click.echo("Next: `kata next` unlocks the next one.")
         return
-    click.echo(f"You are at {kata.id}: {kata.title}, lesson {kata.lesson}, about {kata.minutes} minutes.")
+    click.echo(click.style(f"You are at {kata.id}", bold=True) + f" (lesson {kata.lesson}, about {kata.minutes} min)")
+    click.echo(kata.title)
     if state == "changed":
         click.echo("It has passed, but the file has changed since.")
     click.echo(f"Read {session.path(kata.readme)}")
