@@ -111,19 +111,21 @@ def _is_root(folder: Path) -> bool:
 
 
 def load(root: Path) -> tuple[Kata, ...]:
-    """All katas of a tree in ladder order. A kata.toml that cannot be read raises KataUsageError, naming the file."""
+    """All katas of a tree in ladder order."""
     files = sorted((root / "katas").glob("[0-9][0-9]_*/kata.toml"))
     if not files:
         raise KataUsageError(
             f"{root / 'katas'} holds no katas.", next_step="Restore the folder with `git checkout -- katas`."
         )
-    return tuple(_read(file) for file in files)
+    return tuple(read_kata(file.parent) for file in files)
 
 
-def _read(file: Path) -> Kata:
+def read_kata(folder: Path) -> Kata:
+    """The kata of one folder. A kata.toml that cannot be read raises KataUsageError, naming the file."""
+    file = folder / "kata.toml"
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
-        kata = _kata(data, file.parent)
+        kata = _kata(data, folder)
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise KataUsageError(

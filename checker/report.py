@@ -6,9 +6,11 @@ verdict rests on. It is plain where `color` is off, and ASCII where the terminal
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ MARKS = {
     "not_run": ("·", "..", None),
     "skipped": ("–", "--", "yellow"),
 }
-STATUS_WORDS = {"passed": "", "failed": "", "not_run": "not run: ", "skipped": "skipped: "}
+NOT_RUN = {"not_run": "not run", "skipped": "skipped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,22 @@ class Look:
 
     def paint(self, text: str, fg: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
         """The text in a colour, or as it is."""
-        return click.style(text, fg=fg, bold=bold or None, dim=dim or None) if self.color else text
+        if not self.color or not (fg or bold or dim):
+            return text
+        return click.style(text, fg=fg, bold=bold or None, dim=dim or None)
 
     def fill(self, text: str, indent: str = "") -> str:
-        """The text wrapped into the columns. Words are never broken: a path or an expression must stay whole."""
+        """The text wrapped into the columns. A path, and what stands in backticks, stays whole."""
+        # A no-break space holds a command together while it is wrapped.
+        whole = re.sub(r"`[^`]*`", lambda quoted: quoted[0].replace(" ", "\u00a0"), text)
         return textwrap.fill(
-            text,
+            whole,
             self.width,
             initial_indent=indent,
             subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
-        )
+        ).replace("\u00a0", " ")
 
 
 def render(
@@ -69,7 +75,7 @@ def render(
     """
     shown = path or report.file
     findings = report.findings + (report.later if look.verbose else ())
-    parts = [_headline(report, look), "\n".join(_stage_line(stage, look) for stage in report.stages)]
+    parts = [_headline(report, look), "\n".join(_stage_lines(report.stages, look))]
     if _untouched(report):
         parts.append(_welcome(report, shown, look))
     parts += [_finding(finding, report, shown, look, sources or {}) for finding in findings]
@@ -84,15 +90,24 @@ def _headline(report: Report, look: Look) -> str:
     if report.passed:
         return look.paint(report.kata, bold=True) + "  " + look.paint("passed", "green", bold=True)
     red = report.red
-    where = f", red at {red.name}" if red else ""
+    where = f", stopped at {red.name}" if red else ""
     return look.paint(report.kata, bold=True) + "  " + look.paint("does not pass yet", "red", bold=True) + where
 
 
-def _stage_line(stage: Stage, look: Look) -> str:
-    mark, plain, colour = MARKS[stage.status]
-    text = f"  {look.paint(plain if look.ascii else mark, colour)} {stage.name:<12}"
-    reason = STATUS_WORDS[stage.status] + stage.reason
-    return (text + (look.paint(reason, dim=True) if reason else "")).rstrip()
+def _stage_lines(stages: Sequence[Stage], look: Look) -> Iterator[str]:
+    """A line a stage; neighbours that did not run for the same reason share theirs."""
+    for (status, reason), group in groupby(stages, key=lambda stage: (stage.status, stage.reason)):
+        names = [stage.name for stage in group]
+        mark, plain, colour = MARKS[status]
+        start = f"  {look.paint(plain if look.ascii else mark, colour)} "
+        if status in ("passed", "failed"):
+            for name in names:
+                yield start + (f"{name:<11} {look.paint(reason, dim=True)}" if reason else name)
+        else:
+            text = f"{NOT_RUN[status]}: {', '.join(names)}" + (f" ({reason})" if reason else "")
+            first, *rest = look.fill(text, "     " if look.ascii else "    ").split("\n")
+            yield start + look.paint(first.lstrip(), dim=True)
+            yield from (look.paint(line, dim=True) for line in rest)
 
 
 def _untouched(report: Report) -> bool:
@@ -121,7 +136,7 @@ def _finding(finding: Finding, report: Report, path: str, look: Look, sources: M
     lines += ["", look.fill(_sentence(finding.message), "  ")]
     if finding.advice:
         lines.append(look.fill(_sentence(finding.advice), "  "))
-    lines.append("  " + look.paint(f"kata explain {finding.code}", dim=True))
+    lines.append("  " + look.paint(f"More: kata explain {finding.code}", dim=True))
     return "\n".join(lines)
 
 
