@@ -16,7 +16,7 @@ from typing import Any
 from checker.compile_diagnosis import compile_finding, lowering_finding
 from checker.findings import Finding
 from checker.launch_diagnosis import host_finding, unsupported_reference
-from checker.limits import MemoryLimitReachedError, TimeLimitReachedError
+from checker.limits import MemoryLimitReachedError, ProcessEndedError, TimeLimitReachedError
 from checker.loading import ForbiddenImportError, LoadError
 from checker.source import frames_in, read_source
 
@@ -123,7 +123,7 @@ def _limit(exc: BaseException, file: Path) -> Finding | None:
     line, column = _place(exc, file)
     text = str(exc)
     if isinstance(exc, TimeLimitReachedError):
-        line, column = _running_kernel(file) or (line, column)
+        line, column = _running_kernel(exc, file) or (line, column)
         return Finding(
             "K002",
             text,
@@ -142,22 +142,18 @@ def _limit(exc: BaseException, file: Path) -> Finding | None:
             column=column,
             details=(text.strip().splitlines()[-1][:200],) if text.strip() else (),
         )
-    if isinstance(exc, SystemExit):
-        return Finding(
-            "K005",
-            "the file ended the process (sys.exit)",
-            "remove that call",
-            file=str(file),
-            line=line,
-            column=column,
-        )
+    if isinstance(exc, SystemExit | ProcessEndedError):
+        message = "the file asks for the end of the process"
+        return Finding("K005", message, "remove that call", file=str(file), line=line, column=column)
     return None
 
 
-def _running_kernel(file: Path) -> tuple[int, int] | None:
-    """The line of the learner's kernel that the virtual GPU is at, if it is running one."""
+def _running_kernel(exc: BaseException, file: Path) -> tuple[int, int] | None:
+    """The line of the learner's kernel that the virtual GPU was at, if it was running one."""
     executor = sys.modules.get("checker.vgpu.executor")
-    site = executor.current_site() if executor is not None else None
+    if executor is None or not frames_in(exc, Path(str(executor.__file__))):
+        return None
+    site = executor.current_site()
     return (site.line, site.column) if site is not None and site.file == str(file) else None
 
 

@@ -38,7 +38,7 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
     where = last[0].filename.replace("\\", "/")
     if is_device_error(text):
         return "K106", "this asks for a CUDA device, and there is none here", _DEVICE, ()
-    if not frames or (where.startswith(_PACKAGE) and not isinstance(exc, ImportError)):
+    if not frames or _is_ours(exc, frames[-1].filename):
         return "K007", f"the checker itself failed: {type(exc).__name__}: {text}", _REPORT, ()
     launch = _launch_at(tree, frames[-1].lineno or 0)
     in_triton = "/triton/" in where
@@ -53,6 +53,16 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
     kind = type(exc).__name__
     said = f"{kind}: {text.strip().splitlines()[0]}" if text.strip() else kind
     return "K308", f"the wrapper raised {said[:300]}", _advice(exc, text), ()
+
+
+def _is_ours(exc: BaseException, file: str) -> bool:
+    """Whether the checker raised or called what raised: the innermost frame that is the learner's or ours is ours."""
+    for frame in reversed(traceback.extract_tb(exc.__traceback__)):
+        if frame.filename == file:
+            return False
+        if frame.filename.startswith(_PACKAGE) and not frame.filename.endswith("loading.py"):
+            return True
+    return True
 
 
 _REPORT = "this is a fault of the checker: please report it with the command and the seed"

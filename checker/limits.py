@@ -7,24 +7,67 @@ A limit raises an exception in her code, so that the finding has her line. It de
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["COMPILE_LIMIT", "MemoryLimitReachedError", "TimeLimitReachedError", "time_limit", "watch_compiling"]
+__all__ = [
+    "COMPILE_LIMIT",
+    "LimitReachedError",
+    "MemoryLimitReachedError",
+    "ProcessEndedError",
+    "TimeLimitReachedError",
+    "no_exit",
+    "on_memory_signal",
+    "time_limit",
+    "watch_compiling",
+]
 
 COMPILE_LIMIT = 120.0
 """Seconds one compilation may take. The time of a case excludes compiling; something must bound it all the same."""
 
 
-class TimeLimitReachedError(BaseException):
+class LimitReachedError(BaseException):
+    """The learner's code met a limit of the check."""
+
+
+class TimeLimitReachedError(LimitReachedError):
     """A case took longer than it may."""
 
 
-class MemoryLimitReachedError(BaseException):
+class MemoryLimitReachedError(LimitReachedError):
     """The process uses more memory than it may; the parent said so."""
+
+
+class ProcessEndedError(LimitReachedError):
+    """The learner's code asked for the end of the process."""
+
+
+@contextlib.contextmanager
+def no_exit() -> Iterator[None]:
+    """Turn `os._exit` and `os.abort` into an exception with a line. Calls that go round them still end the process."""
+
+    def ended(status: int = 0) -> NoReturn:
+        raise ProcessEndedError(f"exit status {status}")
+
+    originals = os._exit, os.abort
+    os._exit = os.abort = ended
+    try:
+        yield
+    finally:
+        os._exit, os.abort = originals
+
+
+def on_memory_signal() -> None:
+    """Let SIGUSR1, which the parent sends when this process has grown too large, raise in the learner's code."""
+
+    def grown(_signal: int, _frame: FrameType | None) -> None:
+        raise MemoryLimitReachedError("the process has grown too large")
+
+    signal.signal(signal.SIGUSR1, grown)
 
 
 class _Clock:
