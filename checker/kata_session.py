@@ -219,6 +219,8 @@ class KataSession:
 
     def _loaded(self, judge: ModuleType) -> Any:
         if self._subject is None:
+            # Before her file is imported: a tuner's decorator asks for the active driver.
+            judge.open_gpu(self.gpu)
             module = load_kernel(self.file)
             entry = getattr(module, self.kata.entry, None)
             if not callable(entry):

@@ -1,0 +1,466 @@
+"""Judges one case of one kata: runs the learner's function on the virtual GPU and says what is wrong with it.
+
+The order is that of the craft: does it launch, is every access legal, is everything written, does the result
+depend on undefined lanes, and only then whether the values are right. The first thing found is the answer: what
+follows from it is not reported again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from checker import memory_findings, numerics
+from checker.cases import Case, Question, Refusal, case_seed
+from checker.diagnose import from_exception
+from checker.findings import Finding
+from checker.lab import Lab
+from checker.limits import LimitReachedError
+from checker.numerics import Mismatch
+from checker.observe import Observer
+from checker.vgpu.driver import Session, VirtualGpu
+from checker.vgpu.errors import VirtualGpuError
+
+__all__ = ["Predictions", "Subject", "check_case", "check_predictions", "check_refusal", "open_gpu"]
+
+# What undefined lanes read in the runs after the first, whose poison is NaN: a maximum ignores NaN, a sum of
+# comparisons ignores zero, and so on. A right kernel gives the same bytes for all of them.
+_OTHER_POISONS = ("zero", "largest", "smallest")
+
+
+@lru_cache
+def open_gpu(name: str) -> VirtualGpu:
+    """The virtual GPU of this process, active from now on. ValueError for an unknown chip."""
+    return VirtualGpu(name).activate()
+
+
+@dataclass
+class Subject:
+    """A learner's module beside the kata it is to solve. `gpu` names the chip; `reveal` shows predictions' truth."""
+
+    module: ModuleType
+    spec: ModuleType
+    entry: Callable[..., Any]
+    file: Path
+    gpu: str
+    reveal: bool = False
+    device: str = "auto"
+
+    @property
+    def vgpu(self) -> VirtualGpu:
+        """The chip the subject runs on."""
+        return open_gpu(self.gpu)
+
+
+@dataclass
+class Predictions:
+    """What became of the learner's predictions."""
+
+    findings: list[Finding]
+    right: int
+    total: int
+
+
+@dataclass
+class _Run:
+    """One call of the learner's function."""
+
+    session: Session
+    result: Any
+    inputs: tuple[Any, ...]
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def launches(self) -> list[Any]:
+        return self.session.launches
+
+
+def check_case(subject: Subject, case: Case, seed: int) -> list[Finding]:
+    """Every finding of one case: none, or the one root cause. Limits that strike while it runs pass through."""
+    own_seed = case_seed(seed, case.id)
+    device = torch.device("cpu")
+    inputs = tuple(subject.spec.make_inputs(case, seed=own_seed, device=device))
+    pristine = tuple(_copy(value) for value in inputs)
+    run = _call(subject, inputs, case.id)
+    if run.findings:
+        return run.findings
+    found = _structure(subject, run, case) or _memory(subject, run, case) or _shape(subject, run, pristine, case)
+    if found is None and any(launch.poisoned_lanes for launch in run.launches):
+        found = _poison(subject, run, case, own_seed)
+    if found is None:
+        found = _values(subject, run, pristine, case)
+    return [found] if found else []
+
+
+def _call(subject: Subject, inputs: tuple[Any, ...], case: str, **options: Any) -> _Run:
+    """Calls the entry point in a session of its own; what it raises becomes a finding."""
+    gpu = subject.vgpu
+    with gpu.record(**options) as session:
+        run = _Run(session, None, inputs)
+        try:
+            with Observer(session.shadows, str(subject.file)):
+                run.result = subject.entry(*inputs)
+        except LimitReachedError:
+            raise
+        except Exception as error:  # whatever a learner's code raises is hers to read about
+            launch = str(session.launches[-1]) if session.launches and isinstance(error, VirtualGpuError) else None
+            run.findings = [_with_case(from_exception(error, subject.file, launch), case)]
+    return run
+
+
+def _with_case(finding: Finding, case: str) -> Finding:
+    from dataclasses import replace
+
+    return finding if finding.case else replace(finding, case=case)
+
+
+def _copy(value: Any) -> Any:
+    """The elements of a tensor, never its whole storage: a sparse view may span gigabytes."""
+    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
+
+
+def _outputs(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _place(subject: Subject) -> dict[str, Any]:
+    code = getattr(subject.entry, "__code__", None)
+    return {"file": str(subject.file), "line": code.co_firstlineno if code else None}
+
+
+def _structure(subject: Subject, run: _Run, case: Case) -> Finding | None:
+    """Did it launch anything and return tensors?"""
+    name = getattr(subject.entry, "__name__", "the entry point")
+    returned = "\n".join(type(output).__name__ for output in _outputs(run.result))
+    if not all(isinstance(output, torch.Tensor) for output in _outputs(run.result)):
+        return Finding(
+            "K604",
+            f"{name} returned {returned or 'nothing'}, not a tensor",
+            "End the wrapper with `return` and the output tensor.",
+            case=case.id,
+            **_place(subject),
+        )
+    if not run.launches and any(output.numel() for output in _outputs(run.result)):
+        return Finding(
+            "K307",
+            f"{name} returned without launching a kernel",
+            "Launch your kernel in the wrapper: kernel[grid](...).",
+            case=case.id,
+            **_place(subject),
+        )
+    return None
+
+
+def _memory(subject: Subject, run: _Run, case: Case) -> Finding | None:
+    """Illegal accesses, stores into inputs, elements never written."""
+    found = memory_findings.first_violation(run.launches, str(subject.file), case.id)
+    if found:
+        return found
+    inout = set(getattr(subject.spec, "INOUT", ()))
+    names = _argument_names(subject.entry)
+    storages = {
+        value.untyped_storage().data_ptr(): names[i] if i < len(names) else f"#{i}"
+        for i, value in enumerate(run.inputs)
+        if isinstance(value, torch.Tensor) and value.numel()
+    }
+    allowed = {
+        value.untyped_storage().data_ptr()
+        for i, value in enumerate(run.inputs)
+        if i in inout and isinstance(value, torch.Tensor)
+    }
+    found = memory_findings.input_stored(run.launches, storages, allowed, case.id)
+    if found:
+        return found
+    for output in _outputs(run.result):
+        missing = run.session.shadows.unwritten(output)
+        if missing is not None and missing.size:
+            return memory_findings.unwritten(
+                missing.tolist(), output.numel(), tuple(output.shape), run.launches, output, str(subject.file), case.id
+            )
+    return None
+
+
+def _argument_names(entry: Callable[..., Any]) -> list[str]:
+    code = getattr(entry, "__code__", None)
+    return list(code.co_varnames[: code.co_argcount]) if code else []
+
+
+def _shape(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
+    """Shape, dtype and aliasing of what was returned."""
+    expected = _outputs(subject.spec.reference(*pristine))
+    got = _outputs(run.result)
+    if len(got) != len(expected):
+        return Finding(
+            "K604",
+            f"{len(got)} tensors were returned where {len(expected)} are expected",
+            "Return the outputs in the order of the signature.",
+            case=case.id,
+            **_place(subject),
+        )
+    dtypes = _expected_dtypes(subject, pristine, len(expected))
+    inout = set(getattr(subject.spec, "INOUT", ()))
+    for output, want, dtype in zip(got, expected, dtypes, strict=True):
+        if tuple(output.shape) != tuple(want.shape):
+            message = f"the result has shape {tuple(output.shape)}; it must be {tuple(want.shape)}"
+            return Finding("K602", message, "Check the shape of the output's allocation.", case=case.id, **_place(subject))
+        if output.dtype != dtype:
+            message = f"the result is {_name(output.dtype)}; it must be {_name(dtype)}"
+            return Finding("K603", message, "Check the dtype of the output's allocation.", case=case.id, **_place(subject))
+        for i, value in enumerate(run.inputs):
+            same = isinstance(value, torch.Tensor) and output.numel() > 0 and i not in inout
+            if same and value.untyped_storage().data_ptr() == output.untyped_storage().data_ptr():
+                message = "the result shares its memory with an input"
+                advice = "Return a new tensor: changing it later must not change the caller's input."
+                return Finding("K608", message, advice, case=case.id, **_place(subject))
+    return None
+
+
+def _expected_dtypes(subject: Subject, pristine: tuple[Any, ...], count: int) -> list[torch.dtype]:
+    custom = getattr(subject.spec, "OUT_DTYPE", None)
+    if custom is not None:
+        chosen = custom(*pristine)
+        return list(chosen) if isinstance(chosen, (tuple, list)) else [chosen] * count
+    first = next(value.dtype for value in pristine if isinstance(value, torch.Tensor))
+    return [first] * count
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _poison(subject: Subject, run: _Run, case: Case, seed: int) -> Finding | None:
+    """Runs the case again with other values in undefined lanes; a right result does not change by a bit."""
+    before = [_bytes(output) for output in _outputs(run.result)]
+
+    def differs(**options: Any) -> bool:
+        inputs = tuple(subject.spec.make_inputs(case, seed=seed, device=torch.device("cpu")))
+        again = _call(subject, inputs, case.id, **options)
+        if again.findings:
+            return True
+        after = [_bytes(output) for output in _outputs(again.result)]
+        return len(after) != len(before) or any(
+            a.shape != b.shape or not torch.equal(a, b) for a, b in zip(after, before, strict=True)
+        )
+
+    for poison in _OTHER_POISONS:
+        if differs(poison=poison):
+            return _culprit(run, case, lambda key, poison=poison: differs(poison=poison, poison_only=frozenset([key])))
+    return None
+
+
+def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[str, int, int]], bool]) -> Finding | None:
+    """The load whose undefined lanes reach the result: found by poisoning one load at a time."""
+    suspects = []
+    for launch in run.launches:
+        gaps = {v.where for v in launch.violations if v.kind == "load_gap"}
+        for access in launch.accesses:
+            if access.kind == "load" and access.where and (access.where in gaps or not access.has_other):
+                suspects.append((launch, access, access.where in gaps and access.has_other))
+    for launch, access, gap in suspects:
+        where = access.where
+        if len(suspects) == 1 or reaches((where.file, where.line, where.column)):
+            return memory_findings.undefined_lanes(launch, where, access.argument, gap, case.id)
+    if not suspects:
+        return None
+    launch, access, gap = suspects[0]
+    return memory_findings.undefined_lanes(launch, access.where, access.argument, gap, case.id)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().view(torch.uint8).clone() if tensor.numel() else tensor.detach()
+
+
+def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
+    """Is the result the expected one, and as exact as it must be?"""
+    attempts = [pristine]
+    if getattr(subject.spec, "DOT_PRECISION", None) == "tf32" and _has_float32(pristine):
+        # The chip multiplies float32 tiles with truncated operands; a kernel that asks for more is right as well.
+        attempts.append(tuple(_truncated(value) for value in pristine))
+    mismatch: Mismatch | None = None
+    for arguments in attempts:
+        mismatch = _compare(subject, run, arguments)
+        if mismatch is None:
+            return None
+    assert mismatch is not None
+    return _value_finding(subject, run, pristine, case, mismatch)
+
+
+def _compare(subject: Subject, run: _Run, arguments: tuple[Any, ...]) -> Mismatch | None:
+    expected = _outputs(subject.spec.reference(*arguments))
+    torch_op = getattr(subject.spec, "torch_op", None)
+    yardsticks: Sequence[Any] = _outputs(torch_op(*arguments)) if torch_op else [None] * len(expected)
+    rows = getattr(subject.spec, "GROUP", "all") == "row"
+    for output, want, own in zip(_outputs(run.result), expected, yardsticks, strict=True):
+        mismatch = numerics.compare(output, want, own, rows=rows)
+        if mismatch is not None:
+            return mismatch
+    return None
+
+
+def _has_float32(values: tuple[Any, ...]) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.dtype == torch.float32 for value in values)
+
+
+def _truncated(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.dim() > 1:
+        return (value.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+    return value
+
+
+def _value_finding(
+    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, mismatch: Mismatch
+) -> Finding:
+    code, advice = _diagnose(case, pristine, mismatch)
+    where = mismatch.index[0] if len(mismatch.index) == 1 else mismatch.index
+    share = f"{mismatch.count} of {mismatch.total} elements"
+    if code == "K701":
+        message = (
+            f"the result errs by {mismatch.error:.3g} at index {where}, where {mismatch.allowed:.3g} is allowed "
+            f"(twice PyTorch's own error, or one unit in the last place); {share} are beyond it"
+        )
+    else:
+        message = (
+            f"element {where} is {mismatch.actual:.6g}; it must be {mismatch.expected:.6g} ({share} are wrong)"
+        )
+    details = (mismatch.pattern,) if mismatch.pattern else ()
+    launch = run.launches[-1] if run.launches else None
+    place = None
+    if launch is not None:
+        place = next((a.where for a in reversed(launch.accesses) if a.kind != "load"), None)
+    return Finding(
+        code,
+        message,
+        advice,
+        file=place.file if place else str(subject.file),
+        line=place.line if place else None,
+        column=place.column if place else None,
+        case=case.id,
+        launch=str(launch) if launch else None,
+        details=details,
+    )
+
+
+def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tuple[str, str]:
+    """Which code a wrong value gets, and where to look: it depends on what the data was meant to break."""
+    if not mismatch.gross:
+        return "K701", "Accumulate in float32, and round once, when storing."
+    if case.stage == "values":
+        return "K601", "Compare by hand what one program loads, computes and stores; the smallest failing case is quickest."
+    tensors = [v.double() for v in pristine if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
+    if any(not torch.isfinite(tensor).all() for tensor in tensors):
+        return "K703", "Follow a NaN or an infinity through each step: what do max, exp and a difference make of it?"
+    largest = max((float(tensor.abs().max()) for tensor in tensors), default=0.0)
+    if 0 < largest < 1e-3:
+        return "K704", "Look for a constant that is added or compared: it may swallow tiny data."
+    if mismatch.kind != "value" or largest > 10:
+        return "K702", "Find the step that leaves the range of its dtype: an exponential, a square, a sum in fp16."
+    return "K601", "Follow the extreme values of this case through each step."
+
+
+def check_refusal(subject: Subject, refusal: Refusal) -> list[Finding]:
+    """A bad input must be refused by the wrapper itself, with one of the exceptions named, before any launch."""
+    arguments = refusal.make(torch.device("cpu"))
+    names = " or ".join(kind.__name__ for kind in refusal.exceptions)
+    with subject.vgpu.record() as session:
+        try:
+            subject.entry(*arguments)
+        except refusal.exceptions:
+            if not session.launches:
+                return []
+            outcome = "was refused only after a kernel had been launched"
+        except LimitReachedError:
+            raise
+        except Exception as error:  # any other exception is the wrong answer
+            if isinstance(error, VirtualGpuError) and error.code in ("K006", "K007", "K008"):
+                return [from_exception(error, subject.file)]
+            text = str(error).splitlines()[0][:120] if str(error) else ""
+            outcome = f"raised {type(error).__name__} ({text})"
+        else:
+            outcome = "was accepted"
+    message = f"bad input ({refusal.id}) {outcome}; it must be refused with {names}"
+    advice = f"Check the arguments at the top of the wrapper and raise {refusal.exceptions[0].__name__} there."
+    return [Finding("K606", message, advice, case=refusal.id, **_place(subject))]
+
+
+def check_predictions(subject: Subject, seed: int) -> Predictions:
+    """Asks every drawn question and compares the answers with what running, tracing or compiling shows."""
+    make: Callable[[random.Random], list[Question]] | None = getattr(subject.spec, "questions", None)
+    questions = make(random.Random(seed)) if make else []
+    lab = Lab(subject.vgpu, subject.spec)
+    right = 0
+    first: Finding | None = None
+    wrong: list[str] = []
+    for question in questions:
+        problem, answer = _ask(subject, question)
+        if problem is not None:
+            first = first or problem
+            continue
+        truth = question.truth(lab)
+        if _agrees(answer, truth, question.tolerance):
+            right += 1
+            continue
+        shown = f"{question.entry}({', '.join(map(repr, question.args))}) -> {answer!r}"
+        wrong.append(shown + (f"; the truth is {truth!r}" if subject.reveal else ""))
+        if first is None:
+            code = getattr(getattr(subject.module, question.entry), "__code__", None)
+            first = Finding(
+                "K651",
+                f"{question.entry}{_arguments(question)} is not {answer!r}" + (f": it is {truth!r}" if subject.reveal else ""),
+                "Work it out on paper for a small case, then in general; the lesson has all that is needed."
+                if not subject.reveal
+                else "Find where your reasoning and the truth part ways.",
+                file=str(subject.file),
+                line=code.co_firstlineno if code else None,
+            )
+    if first is not None:
+        from dataclasses import replace
+
+        details = (f"{right} of {len(questions)} predictions are right", *(f"not {line}" for line in wrong[:4]))
+        first = replace(first, details=details)
+    return Predictions([first] if first else [], right, len(questions))
+
+
+def _arguments(question: Question) -> str:
+    return f"({', '.join(map(repr, question.args))})"
+
+
+def _ask(subject: Subject, question: Question) -> tuple[Finding | None, Any]:
+    function = getattr(subject.module, question.entry, None)
+    place: dict[str, Any] = {"file": str(subject.file)}
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        place["line"] = code.co_firstlineno
+    if not callable(function):
+        message = f"the file has no function {question.entry}, which holds a prediction"
+        return Finding("K652", message, "Take its frame from the skeleton.", **place), None
+    try:
+        answer = function(*question.args)
+    except LimitReachedError:
+        raise
+    except Exception as error:  # a prediction that raises is a wrong prediction
+        message = f"{question.entry}{_arguments(question)} raised {type(error).__name__}: {error}"
+        return Finding("K653", message, "A prediction is a plain function of its arguments.", **place), None
+    if answer is None:
+        message = f"{question.entry}{_arguments(question)} is not answered yet"
+        return Finding("K652", message, question.text or "The lesson asks this question.", **place), None
+    return None, answer
+
+
+def _agrees(answer: Any, truth: Any, tolerance: float) -> bool:
+    if isinstance(truth, (list, tuple)) and isinstance(answer, (list, tuple)):
+        pairs = list(zip(answer, truth, strict=False))
+        return len(answer) == len(truth) and all(_agrees(a, t, tolerance) for a, t in pairs)
+    if isinstance(truth, bool) or isinstance(answer, bool):
+        return bool(isinstance(answer, (bool, int)) and answer == truth)
+    if isinstance(truth, (int, float)) and isinstance(answer, (int, float)):
+        return bool(answer == truth or abs(answer - truth) <= tolerance * abs(truth))
+    if isinstance(truth, str) and isinstance(answer, str):
+        return answer.strip().lower() == truth.strip().lower()
+    return bool(answer == truth)

@@ -1,0 +1,71 @@
+"""The laboratory in which the truth of a prediction is found: by running, tracing or compiling, never by looking up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from checker.loading import load_module
+from checker.vgpu.driver import VirtualGpu
+from checker.vgpu.specs import GpuSpec
+from checker.vgpu.trace import LaunchTrace
+
+__all__ = ["Lab"]
+
+
+class Lab:
+    """What a question's `truth` may use. Nothing here sees the learner's file."""
+
+    def __init__(self, gpu: VirtualGpu, spec: ModuleType) -> None:
+        self._gpu = gpu
+        self._spec = spec
+        self._reference: ModuleType | None = None
+
+    @property
+    def spec(self) -> GpuSpec:
+        """The chip's figures."""
+        return self._gpu.spec
+
+    @property
+    def reference_module(self) -> ModuleType:
+        """The solved module of this kata, loaded fresh from `solutions/`."""
+        if self._reference is None:
+            folder = Path(str(self._spec.__file__)).resolve().parent
+            self._reference = load_module(folder.parent.parent / "solutions" / f"{folder.name}.py")
+        return self._reference
+
+    def launches(self, function: Callable[..., Any], *args: Any) -> list[LaunchTrace]:
+        """Runs `function(*args)` and returns what its launches did, sectors counted."""
+        with self._gpu.record(count_sectors=True) as session:
+            function(*args)
+        return session.launches
+
+    def result(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What `function(*args)` returns, or the exception it raises."""
+        with self._gpu.record():
+            try:
+                return function(*args)
+            except Exception as error:  # the exception is the answer
+                return error
+
+    def compiles(self, function: Callable[..., Any], *args: Any) -> bool:
+        """Whether `function(*args)`, which launches something, compiles and fits the chip."""
+        return not isinstance(self.result(function, *args), Exception)
+
+    def levels(self) -> tuple[str, ...]:
+        """The intermediate representations of this Triton, in the order in which it makes them."""
+        import triton
+        from triton.compiler import make_backend
+
+        backend = make_backend(self._gpu.get_current_target())
+        stages: dict[str, Any] = {}
+        options = backend.parse_options({})
+        try:
+            backend.add_stages(stages, options, None)
+        except TypeError:
+            # Older Tritons: (stages, options, language) came later.
+            backend.add_stages(stages, options)
+        del triton
+        return tuple(stages)
