@@ -274,7 +274,7 @@ def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[str, int, int]], bo
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().view(torch.uint8).clone() if tensor.numel() else tensor.detach()
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).clone()
 
 
 def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
@@ -297,8 +297,9 @@ def _compare(subject: Subject, run: _Run, arguments: tuple[Any, ...]) -> Mismatc
     torch_op = getattr(subject.spec, "torch_op", None)
     yardsticks: Sequence[Any] = _outputs(torch_op(*arguments)) if torch_op else [None] * len(expected)
     rows = getattr(subject.spec, "GROUP", "all") == "row"
+    units = getattr(subject.spec, "UNITS", 1.0)
     for output, want, own in zip(_outputs(run.result), expected, yardsticks, strict=True):
-        mismatch = numerics.compare(output, want, own, rows=rows)
+        mismatch = numerics.compare(output, want, own, rows=rows, units=units)
         if mismatch is not None:
             return mismatch
     return None

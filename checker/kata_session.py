@@ -232,10 +232,9 @@ class KataSession:
                         file=str(self.file),
                     )
                 )
-            self._subject = judge.Subject(module, self.spec, entry, self.file, self.gpu)
-            for option in ("reveal", "device"):
-                with contextlib.suppress(AttributeError):
-                    setattr(self._subject, option, getattr(self, option))
+            self._subject = judge.Subject(
+                module, self.spec, entry, self.file, self.gpu, reveal=self.reveal, device=self.device
+            )
         return self._subject
 
     def _worded(self, finding: Finding) -> Finding:

@@ -56,16 +56,10 @@ class Lab:
 
     def levels(self) -> tuple[str, ...]:
         """The intermediate representations of this Triton, in the order in which it makes them."""
-        import triton
+        from triton.backends.compiler import Language
         from triton.compiler import make_backend
 
         backend = make_backend(self._gpu.get_current_target())
         stages: dict[str, Any] = {}
-        options = backend.parse_options({})
-        try:
-            backend.add_stages(stages, options, None)
-        except TypeError:
-            # Older Tritons: (stages, options, language) came later.
-            backend.add_stages(stages, options)
-        del triton
+        backend.add_stages(stages, backend.parse_options({}), Language.TRITON)
         return tuple(stages)
