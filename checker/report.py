@@ -48,6 +48,9 @@ class Look:
 
     def fill(self, text: str, indent: str = "") -> str:
         """The text wrapped into the columns. A path, and what stands in backticks, stays whole."""
+        if "\n" in text or text[:1].isspace():
+            # Laid out already: a traceback, a compiler's own lines.
+            return textwrap.indent(text.rstrip(), indent)
         # A no-break space holds a command together while it is wrapped.
         whole = re.sub(r"`[^`]*`", lambda quoted: quoted[0].replace(" ", "\u00a0"), text)
         return textwrap.fill(

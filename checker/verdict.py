@@ -231,8 +231,9 @@ def _one_per_root(findings: Iterable[Finding]) -> list[Finding]:
 def _with_other_cases(finding: Finding, others: Sequence[str], named: int = 3) -> Finding:
     if not others:
         return finding
-    more = f" and {len(others) - named} more" if len(others) > named else ""
-    detail = f"also in {'case' if len(others) == 1 else 'cases'} {', '.join(others[:named])}{more}"
+    # Semicolons, because ids may hold commas.
+    more = f"; and {len(others) - named} more" if len(others) > named else ""
+    detail = f"also in {len(others)} other {'case' if len(others) == 1 else 'cases'}: {'; '.join(others[:named])}{more}"
     return replace(finding, details=(*finding.details, detail))
 
 

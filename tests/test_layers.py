@@ -26,7 +26,7 @@ LAYERS: tuple[set[str], ...] = (
     {"plugin", "kata_session"},
     {"runner", "child", "supervise", "warm", "watch"},
     {"commands"},
-    {"cli"},
+    {"cli", "__main__"},
 )
 """From the lowest to the highest: a module imports from its own layer and from those before it."""
 JUDGING = LAYERS.index(set())

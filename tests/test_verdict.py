@@ -85,7 +85,7 @@ def test_one_root_cause_is_one_finding_and_names_its_other_cases() -> None:
     )
     (finding,) = report.findings
     assert finding.case == "n=257"
-    assert finding.details == ("also in cases n=300, n=400, n=500 and 1 more",)
+    assert finding.details == ("also in 4 other cases: n=300; n=400; n=500; and 1 more",)
 
 
 def test_different_lines_are_different_causes() -> None:

@@ -108,11 +108,23 @@ def after(session: Session, kata: Kata, report: Report, *, quick: bool = False) 
             return ""
         following = session.progress.following(session.katas)
         return "Next: `kata next` unlocks the next kata." if following else "That was the last kata of the ladder."
-    where = next((finding.line for finding in report.findings if finding.line and finding.file == report.file), None)
-    where = where or (report.todos[0].line if report.todos else None)
-    place = session.path(Path(report.file)) + (f", line {where}" if where else "")
-    read = f" {session.path(kata.readme)} tells the idea," if own else ""
-    return f"Next: open {place}.{read} `kata hint {kata.number:02}` helps, `kata check {kata.number:02}` checks again."
+    if exit_code(report) == ENVIRONMENT:
+        return "This is the machine, not your kernel: nothing of yours was judged. Mend what is named, and check again."
+    line = _where(report)
+    place = session.path(Path(report.file)) + (f", line {line}" if line else "")
+    if not own:
+        return f"Next: open {place}, and check again."
+    return (
+        f"Next: open {place}. {session.path(kata.readme)} tells the idea, `kata hint {kata.number:02}` helps, "
+        f"`kata check {kata.number:02}` checks again."
+    )
+
+
+def _where(report: Report) -> int | None:
+    """The line to begin at: the first TODO that was not begun, else where the finding is."""
+    todos = [todo.line for todo in report.todos if todo.untouched]
+    found = [finding.line for finding in report.findings if finding.line and finding.file == report.file]
+    return next(iter(todos + found), None)
 
 
 def exit_code(report: Report) -> int:
