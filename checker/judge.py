@@ -136,7 +136,7 @@ def _place(subject: Subject) -> dict[str, Any]:
 
 
 def _structure(subject: Subject, run: _Run, case: Case) -> Finding | None:
-    """Did it launch anything and return tensors?"""
+    """Asks whether it launched anything and returned tensors."""
     name = getattr(subject.entry, "__name__", "the entry point")
     returned = "\n".join(type(output).__name__ for output in _outputs(run.result))
     if not all(isinstance(output, torch.Tensor) for output in _outputs(run.result)):
@@ -209,10 +209,12 @@ def _shape(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -
     for output, want, dtype in zip(got, expected, dtypes, strict=True):
         if tuple(output.shape) != tuple(want.shape):
             message = f"the result has shape {tuple(output.shape)}; it must be {tuple(want.shape)}"
-            return Finding("K602", message, "Check the shape of the output's allocation.", case=case.id, **_place(subject))
+            advice = "Check the shape of the output's allocation."
+            return Finding("K602", message, advice, case=case.id, **_place(subject))
         if output.dtype != dtype:
             message = f"the result is {_name(output.dtype)}; it must be {_name(dtype)}"
-            return Finding("K603", message, "Check the dtype of the output's allocation.", case=case.id, **_place(subject))
+            advice = "Check the dtype of the output's allocation."
+            return Finding("K603", message, advice, case=case.id, **_place(subject))
         for i, value in enumerate(run.inputs):
             same = isinstance(value, torch.Tensor) and output.numel() > 0 and i not in inout
             if same and value.untyped_storage().data_ptr() == output.untyped_storage().data_ptr():
@@ -251,7 +253,7 @@ def _poison(subject: Subject, run: _Run, case: Case, seed: int) -> Finding | Non
 
     for poison in _OTHER_POISONS:
         if differs(poison=poison):
-            return _culprit(run, case, lambda key, poison=poison: differs(poison=poison, poison_only=frozenset([key])))
+            return _culprit(run, case, lambda place: differs(poison=poison, poison_only=frozenset([place])))  # noqa: B023  # called before the next turn
     return None
 
 
@@ -260,9 +262,11 @@ def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[str, int, int]], bo
     suspects = []
     for launch in run.launches:
         gaps = {v.where for v in launch.violations if v.kind == "load_gap"}
-        for access in launch.accesses:
-            if access.kind == "load" and access.where and (access.where in gaps or not access.has_other):
-                suspects.append((launch, access, access.where in gaps and access.has_other))
+        suspects += [
+            (launch, access, access.where in gaps and access.has_other)
+            for access in launch.accesses
+            if access.kind == "load" and access.where and (access.where in gaps or not access.has_other)
+        ]
     for launch, access, gap in suspects:
         where = access.where
         if len(suspects) == 1 or reaches((where.file, where.line, where.column)):
@@ -278,7 +282,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
-    """Is the result the expected one, and as exact as it must be?"""
+    """Asks whether the result is the expected one, and as exact as it must be."""
     attempts = [pristine]
     if getattr(subject.spec, "DOT_PRECISION", None) == "tf32" and _has_float32(pristine):
         # The chip multiplies float32 tiles with truncated operands; a kernel that asks for more is right as well.
@@ -315,9 +319,7 @@ def _truncated(value: Any) -> Any:
     return value
 
 
-def _value_finding(
-    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, mismatch: Mismatch
-) -> Finding:
+def _value_finding(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, mismatch: Mismatch) -> Finding:
     code, advice = _diagnose(case, pristine, mismatch)
     where = mismatch.index[0] if len(mismatch.index) == 1 else mismatch.index
     share = f"{mismatch.count} of {mismatch.total} elements"
@@ -327,9 +329,7 @@ def _value_finding(
             f"(twice PyTorch's own error, or one unit in the last place); {share} are beyond it"
         )
     else:
-        message = (
-            f"element {where} is {mismatch.actual:.6g}; it must be {mismatch.expected:.6g} ({share} are wrong)"
-        )
+        message = f"element {where} is {mismatch.actual:.6g}; it must be {mismatch.expected:.6g} ({share} are wrong)"
     details = (mismatch.pattern,) if mismatch.pattern else ()
     launch = run.launches[-1] if run.launches else None
     place = None
@@ -353,7 +353,8 @@ def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tupl
     if not mismatch.gross:
         return "K701", "Accumulate in float32, and round once, when storing."
     if case.stage == "values":
-        return "K601", "Compare by hand what one program loads, computes and stores; the smallest failing case is quickest."
+        advice = "Compare by hand what one program loads, computes and stores; the smallest failing case is quickest."
+        return "K601", advice
     tensors = [v.double() for v in pristine if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
     if any(not torch.isfinite(tensor).all() for tensor in tensors):
         return "K703", "Follow a NaN or an infinity through each step: what do max, exp and a difference make of it?"
@@ -393,7 +394,7 @@ def check_refusal(subject: Subject, refusal: Refusal) -> list[Finding]:
 def check_predictions(subject: Subject, seed: int) -> Predictions:
     """Asks every drawn question and compares the answers with what running, tracing or compiling shows."""
     make: Callable[[random.Random], list[Question]] | None = getattr(subject.spec, "questions", None)
-    questions = make(random.Random(seed)) if make else []
+    questions = make(random.Random(seed)) if make else []  # noqa: S311  # questions are drawn, not secrets
     lab = Lab(subject.vgpu, subject.spec)
     right = 0
     first: Finding | None = None
@@ -413,7 +414,8 @@ def check_predictions(subject: Subject, seed: int) -> Predictions:
             code = getattr(getattr(subject.module, question.entry), "__code__", None)
             first = Finding(
                 "K651",
-                f"{question.entry}{_arguments(question)} is not {answer!r}" + (f": it is {truth!r}" if subject.reveal else ""),
+                f"{question.entry}{_arguments(question)} is not {answer!r}"
+                + (f": it is {truth!r}" if subject.reveal else ""),
                 "Work it out on paper for a small case, then in general; the lesson has all that is needed."
                 if not subject.reveal
                 else "Find where your reasoning and the truth part ways.",

@@ -7,7 +7,7 @@ from typing import Any
 from checker.findings import Finding
 from checker.vgpu.trace import LaunchTrace, Violation
 
-__all__ = ["first_violation", "input_stored", "unwritten", "undefined_lanes"]
+__all__ = ["first_violation", "input_stored", "undefined_lanes", "unwritten"]
 
 _SEVERITY = {
     # A store that misses its tensor explains unwritten elements and wrong values alike: it comes first.
@@ -92,7 +92,7 @@ def _words(worst: Violation, launch: LaunchTrace, found: list[Violation]) -> tup
                 f"the kernel {verb} at an address that belongs to none of its tensors",
                 "Check that every address is built from a pointer argument plus element offsets.",
             )
-        in_gap = kind == "store_outside" and worst.indices and 0 <= worst.indices[0] < _span(worst)
+        in_gap = kind == "store_outside" and bool(worst.indices) and 0 <= worst.indices[0] < _span(worst)
         place = "in a gap between the rows of" if in_gap else "outside"
         return (
             "K402" if kind == "store_outside" else "K401",
@@ -198,7 +198,13 @@ def input_stored(launches: list[LaunchTrace], inputs: dict[int, str], allowed: s
 
 
 def unwritten(
-    indices: list[int], numel: int, shape: tuple[int, ...], launches: list[LaunchTrace], output: Any, file: str, case: str
+    indices: list[int],
+    numel: int,
+    shape: tuple[int, ...],
+    launches: list[LaunchTrace],
+    output: Any,
+    file: str,
+    case: str,
 ) -> Finding:
     """The finding for elements of the result that no kernel stored. `indices` are flattened and logical."""
     launch = launches[-1] if launches else None
@@ -221,7 +227,9 @@ def unwritten(
         message = f"{count} of {numel} elements of the result were never written"
         if tail and launch is not None:
             message += f": the programs cover {first} of {numel}"
-            advice = "Round the grid up with triton.cdiv(n, BLOCK_SIZE), and mask the last block; n // BLOCK_SIZE drops it."
+            advice = (
+                "Round the grid up with triton.cdiv(n, BLOCK_SIZE), and mask the last block; n // BLOCK_SIZE drops it."
+            )
         else:
             advice = "Check the offsets and the mask of the store: which elements does no program own?"
     shown = ", ".join(str(_unravel(i, shape)) for i in indices[:4])
@@ -257,7 +265,10 @@ def undefined_lanes(launch: LaunchTrace, where: Any, argument: str, gap: bool, c
     else:
         code = "K407"
         message = f"the result depends on what masked-off lanes of this load from {argument} happen to hold"
-        advice = "Give tl.load an `other=` that the following step ignores: 0 for a sum, -inf for a maximum, 1 for a product."
+        advice = (
+            "Give tl.load an `other=` that the following step ignores: "
+            "0 for a sum, -inf for a maximum, 1 for a product."
+        )
     return Finding(
         code,
         message,

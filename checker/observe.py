@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -41,14 +42,19 @@ class _Log:
     operations: list[HostOperation] = field(default_factory=list)
 
 
-class Observer(TorchDispatchMode):
+class Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
     """Active around a learner's call. `file` is hers: operations are attributed to its innermost frame."""
 
     def __init__(self, shadows: Shadows, file: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.shadows = shadows
         self.file = file
         self.log = _Log()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # PyTorch's documented switch. Its default imports torch._dynamo, more than a second, at the first operation.
+        return False
 
     @property
     def operations(self) -> list[HostOperation]:
@@ -75,7 +81,7 @@ class Observer(TorchDispatchMode):
 
 
 def classify(func: Any) -> str:
-    """ "allocation", "view", "write" or "compute", from the operation's schema."""
+    """From the operation's schema: "allocation", "view", "write" or "compute"."""
     schema = func._schema
     name = func.overloadpacket.__name__
     if any(argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments):
@@ -101,11 +107,11 @@ def _poison(tensor: torch.Tensor) -> None:
 
 
 def _line_in(file: str) -> int:
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename == file:
             return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]  # typeshed: f_back may be None, which ends the loop
+        frame = frame.f_back
     return 0
 
 
@@ -113,5 +119,3 @@ def _flatten(value: Any) -> list[Any]:
     if isinstance(value, (tuple, list)):
         return [item for part in value for item in _flatten(part)]
     return [value]
-
-

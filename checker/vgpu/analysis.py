@@ -13,7 +13,16 @@ from checker.vgpu.ttir import Function, Op, Region
 __all__ = ["Analysis", "Contraction", "analyse"]
 
 _POINTER_STEPS = frozenset(
-    "tt.addptr tt.splat tt.broadcast tt.expand_dims tt.reshape tt.trans tt.bitcast tt.advance tt.make_tensor_descriptor".split()
+    {
+        "tt.addptr",
+        "tt.splat",
+        "tt.broadcast",
+        "tt.expand_dims",
+        "tt.reshape",
+        "tt.trans",
+        "tt.bitcast",
+        "tt.make_tensor_descriptor",
+    }
 )
 ATOMICS = frozenset(["tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"])
 _ACCESSES = frozenset(["tt.load", "tt.store", *ATOMICS])
@@ -83,7 +92,7 @@ def analyse(function: Function, *, fusion: bool) -> Analysis:
         _contract(function.body, producers, result)
     in_loops = [op for outer in ops if outer.name == "scf.while" for region in outer.regions for op in _ops(region)]
     result.sequential = any(op.name in ATOMICS for op in in_loops) or any(
-        op.name in ATOMICS and op.name != "tt.atomic_rmw" or (op.name in ATOMICS and set(op.results) & result.used)
+        (op.name in ATOMICS and op.name != "tt.atomic_rmw") or (op.name in ATOMICS and set(op.results) & result.used)
         for op in ops
     )
     result.largest_block = max((kind.numel for op in ops for kind in op.types), default=1)

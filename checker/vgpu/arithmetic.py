@@ -145,7 +145,7 @@ def _fp_to_fp(op: Op, values: Sequence[Array]) -> Array:
 def _erf(values: Array) -> Array:
     import torch
 
-    return torch.special.erf(torch.from_numpy(np.ascontiguousarray(values))).numpy()
+    return np.asarray(torch.special.erf(torch.from_numpy(np.ascontiguousarray(values))).numpy())
 
 
 def _clamp(op: Op, values: Sequence[Array]) -> Array:
@@ -189,7 +189,8 @@ def _multiply_high(op: Op, values: Sequence[Array]) -> Array:
     half = np.uint64(32)
     a, b, c, d = left >> half, left & low, right >> half, right & low
     middle = (b * d >> half) + (a * d & low) + (b * c & low)
-    return (a * c + (a * d >> half) + (b * c >> half) + (middle >> half)).view(np.int64)
+    high: Array = a * c + (a * d >> half) + (b * c >> half) + (middle >> half)
+    return high.view(np.int64)
 
 
 PURE: dict[str, Pure] = {

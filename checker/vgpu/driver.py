@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 from triton import knobs
@@ -27,8 +28,6 @@ from checker.vgpu.floats import NUMPY
 from checker.vgpu.memory import Buffer, LaunchMemory, Shadows
 from checker.vgpu.specs import GpuSpec
 from checker.vgpu.trace import LaunchTrace
-
-import numpy as np
 
 __all__ = ["Session", "VirtualGpu", "active"]
 
@@ -64,6 +63,7 @@ class Session:
     on_compile: Callable[[bool], None] | None = None
     echo: Callable[[str], None] | None = None
     repeats: dict[Any, int] = field(default_factory=dict)
+    durations_us: dict[Any, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -222,45 +222,55 @@ class VirtualGpu:
     # What Triton calls.
 
     def get_current_target(self) -> GPUTarget:
+        """What to compile for."""
         return GPUTarget(self.spec.backend, self.spec.arch, self.spec.warp_size)
 
     def get_current_device(self) -> int:
+        """The chip's own number."""
         return self.device
 
     def set_current_device(self, device: int) -> None:
         """One chip at a time."""
 
     def get_current_stream(self, device: int | None = None) -> int:
+        """The only one."""
         return 0
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """(major, minor), as torch.cuda answers it."""
         arch = self.spec.arch
         return divmod(arch, 10) if isinstance(arch, int) else (9, 4)
 
     def get_active_torch_device(self) -> torch.device:
+        """Where this GPU's tensors live."""
         return torch.device("cpu")
 
     def get_device_interface(self) -> type[_DeviceInterface]:
+        """Stands in for torch.cuda in benchmarks."""
         return _DeviceInterface
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """A small tensor: there is no cache to fill."""
         return torch.empty(16, dtype=torch.int32)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
         """Flushing L2 costs nothing on this clock."""
 
     def map_python_to_cpp_type(self, kind: str) -> str:
+        """No C++ launcher is generated, so types keep their names."""
         return kind
 
     @classmethod
     def is_active(cls) -> bool:
+        """Whether Triton may choose this driver by itself."""
         return True
 
     def get_benchmarker(self) -> Callable[..., Any]:
+        """What an autotuner times configurations with."""
         return self._benchmark
 
     def _benchmark(self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any) -> Any:
-        """Times one configuration for an autotuner, by running it twice: a kernel that must not be repeated shows it."""
+        """Times a configuration for an autotuner by running it twice: a kernel that must not be repeated shows it."""
         if self.session.tuning == "first" and self._tuned:
             elapsed = float("inf")
         else:
@@ -308,11 +318,11 @@ class VirtualGpu:
         _require_allocator(metadata)
         values, buffers = _bind(entry, source.signature, bound)
         trace.tensors = {buffer.name: buffer.tensor for buffer in buffers}
-        key = (id(kernel), trace.grid, tuple(trace.scalars.items()), tuple((b.base, b.shape, b.strides) for b in buffers),
-               tuple(b.tensor.data_ptr() for b in buffers))  # fmt: skip
+        layouts = tuple((buffer.tensor.data_ptr(), buffer.shape, buffer.strides) for buffer in buffers)
+        key = (id(kernel), trace.grid, tuple(trace.scalars.items()), layouts)
         if self._replays(key, module, kernel):
             trace.replayed = True
-            self.clock.advance(self.session.repeats[key, "us"])
+            self.clock.advance(self.session.durations_us[key])
             return
         self.session.shadows.begin_launch()
         memory = LaunchMemory(
@@ -336,7 +346,7 @@ class VirtualGpu:
         trace.same_bytes = memory.same_bytes
         elapsed = clock.launch_us(trace, self.spec)
         self.clock.advance(elapsed)
-        self.session.repeats[key, "us"] = elapsed
+        self.session.durations_us[key] = elapsed
 
     def _replays(self, key: Any, module: ttir.Module, kernel: _Kernel) -> bool:
         """Whether a launch is one of a timing loop whose effect is already in memory."""
@@ -459,7 +469,8 @@ def _on_device(tensor: Any, name: str) -> Any:
     if device is not None and device.type != "cpu":
         raise VirtualGpuError(
             "K305",
-            f"the tensor passed as {name} is on device {device}, and the kernel runs on {active().get_active_torch_device()}",
+            f"the tensor passed as {name} is on device {device}, and the kernel runs on "
+            f"{active().get_active_torch_device()}",
             "Check the devices of all tensors in the wrapper before the launch, and allocate with device=x.device.",
         )
     return tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SourceLine", "VirtualGpuError", "NotModelled"]
+__all__ = ["NotModelled", "SourceLine", "VirtualGpuError"]
 
 
 @dataclass(frozen=True, slots=True)

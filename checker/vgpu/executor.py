@@ -8,6 +8,7 @@ atomics runs one program at a time, in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -487,14 +488,13 @@ class Executor:
         if op.name == "tt.atomic_cas":
             mask = self._mask(None, shape)
             expected = self._rows(self.env[op.operands[1]], shape).reshape(-1)
-            update: Callable[[Any, int], Any] = lambda old, lane: values[lane] if old == expected[lane] else old
+            update = partial(_swap_if_equal, expected, values)
             bulk = None
         else:
             mask = self._mask(op.operands[2] if len(op.operands) > 2 else None, shape)
             if op.words[0] not in _UPDATES:
                 raise NotModelled(f"the atomic `{op.words[0]}`", where=op.where)
-            function = _UPDATES[op.words[0]]
-            update = lambda old, lane: function(old, values[lane])
+            update = partial(_combine_lane, _UPDATES[op.words[0]], values)
             whole = op.words[0] in ("fadd", "add") and element in ("f32", "f64", "i32", "i64")
             bulk = (lambda flat, at, lanes: np.add.at(flat, at, values[lanes])) if whole else None
         self._note(op, "atomic", addresses, mask, WIDTH[element], hint, True)
@@ -645,6 +645,14 @@ def _distinct_sectors(addresses: Array, mask: Array) -> int:
 def _known(element: str, op: Op) -> None:
     if element not in WIDTH:
         raise NotModelled(f"the number format {element}", where=op.where)
+
+
+def _swap_if_equal(expected: Array, values: Array, old: Any, lane: int) -> Any:
+    return values[lane] if old == expected[lane] else old
+
+
+def _combine_lane(function: Callable[[Any, Any], Any], values: Array, old: Any, lane: int) -> Any:
+    return function(old, values[lane])
 
 
 _UPDATES: dict[str, Callable[[Any, Any], Any]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "NUMPY", "WIDTH", "decode", "encode", "fma", "poison", "round_to", "truncate_tf32"]
+__all__ = ["NUMPY", "WIDTH", "Array", "decode", "encode", "fma", "poison", "round_to", "truncate_tf32"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -59,7 +59,7 @@ def truncate_tf32(values: Array) -> Array:
 
 
 def fma(element: str, a: Array, b: Array, c: Array) -> Array:
-    """a * b + c with one rounding, in the format `element`.
+    """`a * b + c` with one rounding, in the format `element`.
 
     The product of two float32 is exact in float64. The sum is rounded to odd there, so that the second rounding,
     to `element`, is the only one that counts (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums").

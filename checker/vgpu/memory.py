@@ -191,7 +191,7 @@ def _flat_view(pointer: int, span: int, element: str) -> Array:
     dtype = floats.stored_dtype(element)
     if span == 0:
         return np.zeros(0, dtype=dtype)
-    memory = (ctypes.c_char * (span * dtype.itemsize)).from_address(pointer)
+    memory = memoryview((ctypes.c_char * (span * dtype.itemsize)).from_address(pointer)).cast("B")
     return np.frombuffer(memory, dtype=dtype)
 
 
@@ -248,7 +248,7 @@ class LaunchMemory:
         if not ok.any():
             return result
         flat = buffer.flat if buffer.element == element else buffer.flat.view(floats.stored_dtype(element))
-        whole = ok.all()
+        whole = bool(ok.all())
         where = offsets if whole else offsets[ok]
         values = floats.decode(element, flat[where])
         if whole:

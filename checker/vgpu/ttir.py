@@ -187,7 +187,7 @@ def _split_top(text: str, separator: str) -> tuple[str, str]:
             quoted = not quoted
         elif not quoted and char in "([{<":
             depth += 1
-        elif not quoted and char in ")]}" or (not quoted and char == ">" and text[i - 1 : i] != "-"):
+        elif (not quoted and char in ")]}") or (not quoted and char == ">" and text[i - 1 : i] != "-"):
             depth -= 1
         if depth == 0 and not quoted and text.startswith(separator, i):
             return text[:i], text[i + len(separator) :]
@@ -344,8 +344,8 @@ class _Parser:
         if line.startswith("%"):
             head, line = line.split(" = ", 1)
             for part in head.split(","):
-                name, _, count = part.strip().partition(":")
-                names.append((name, int(count or 1)))
+                label, _, count = part.strip().partition(":")
+                names.append((label, int(count or 1)))
         opens = line.endswith("{")
         body, loc = self._location(line)
         name = re.match(r'"?([\w.]+)"?', body)
@@ -361,11 +361,11 @@ class _Parser:
         else:
             self._plain(op, rest)
         op.where = self.locations.source(loc) if loc else None
-        results = []
-        for value, count in names:
+        results: list[int] = []
+        for value, many in names:
             first = self.define(value)
-            self.slots += count - 1
-            results += range(first, first + count)
+            self.slots += many - 1
+            results += range(first, first + many)
         op.results = tuple(results)
         return op
 
