@@ -18,41 +18,35 @@ if TYPE_CHECKING:
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 INF, NAN = float("inf"), float("nan")
 
-# Each row sums to 1, so errors are measured on the scale of their row.
-GROUP = "row"
-# The chip computes exp with ex2.approx and divides with div.full: two units in the last place each (CUDA C++
-# Programming Guide, "Mathematical Functions"), which PyTorch on a CPU does not show.
-UNITS = 4.0
-
 # `layout` says how x lies in memory, `values` what lies there; see _lay_out and _set_values.
 CASES = [
-    Case("4 x 64, a power of two", shape=(4, 64), dtype=F32),
+    Case("64 x 64, a power of two", shape=(64, 64), dtype=F32),
+    Case("64 x 100, ragged", shape=(64, 100), dtype=F32),
     Case("1 x 1", shape=(1, 1), dtype=F32),
-    Case("3 x 100, ragged", shape=(3, 100), dtype=F32),
     Case("40 x 7, many short rows", shape=(40, 7), dtype=F32),
-    Case("2 x 5000, long rows", shape=(2, 5000), dtype=F32),
+    Case("8 x 5000, long rows", shape=(8, 5000), dtype=F32),
     Case("float16", shape=(5, 300), dtype=F16),
     Case("bfloat16", shape=(5, 300), dtype=BF16),
     Case("0 x 5, no rows", shape=(0, 5), dtype=F32),
     Case("5 x 0, no columns", shape=(5, 0), dtype=F32),
-    Case("x is a transposed view", shape=(6, 90), dtype=F32, layout="transposed"),
-    Case("x is a slice of wider rows", shape=(6, 90), dtype=F32, layout="sliced"),
-    Case("x is one row, expanded", shape=(6, 90), dtype=F32, layout="expanded"),
+    Case("x is a transposed view", shape=(6, 90), dtype=F16, layout="transposed"),
+    Case("x is a slice of wider rows", shape=(6, 90), dtype=F16, layout="sliced"),
+    Case("x is one row, expanded", shape=(6, 90), dtype=F16, layout="expanded"),
     # Element (2, 0) lies 2^31 elements after element (0, 0). Only pages that are touched exist: this costs no memory.
-    Case("rows 2^30 elements apart", shape=(3, 16), dtype=F32, layout="far rows"),
-    Case("columns 2^30 elements apart", shape=(16, 3), dtype=F32, layout="far columns"),
-    Case("a drawn shape", shape=None, dtype=F32),
-    Case("large logits, around 1000", stage="numerics", shape=(4, 100), dtype=F32, values=1000.0),
-    Case("all-negative rows, around -1000", stage="numerics", shape=(4, 100), dtype=F32, values=-1000.0),
-    Case("all-negative rows, around -20", stage="numerics", shape=(4, 100), dtype=F32, values=-20.0),
+    Case("rows 2^30 elements apart", shape=(3, 16), dtype=F16, layout="far rows"),
+    Case("columns 2^30 elements apart", shape=(16, 3), dtype=F16, layout="far columns"),
+    Case("a drawn shape", shape=None, dtype=BF16),
+    Case("large logits, around 1000", stage="numerics", shape=(64, 100), dtype=F32, values=1000.0),
+    Case("all-negative rows, around -1000", stage="numerics", shape=(64, 100), dtype=F32, values=-1000.0),
+    Case("all-negative rows, around -20", stage="numerics", shape=(64, 100), dtype=F32, values=-20.0),
     Case("large float16 logits, around 30000", stage="numerics", shape=(4, 100), dtype=F16, values=30000.0),
     Case("large bfloat16 logits, around 100", stage="numerics", shape=(4, 100), dtype=BF16, values=100.0),
     Case("tiny logits", stage="numerics", shape=(4, 100), dtype=F32, values="tiny"),
-    Case("a sum of 4000 float16 values", stage="numerics", shape=(2, 4000), dtype=F16, values="close together"),
-    Case("some logits are -inf", stage="numerics", shape=(4, 100), dtype=F32, values="some -inf"),
-    Case("a row of -inf", stage="numerics", shape=(4, 100), dtype=F32, values="a row of -inf"),
-    Case("a logit is +inf", stage="numerics", shape=(4, 100), dtype=F32, values="one inf"),
-    Case("a logit is NaN", stage="numerics", shape=(4, 100), dtype=F32, values="one nan"),
+    Case("a sum of 4000 float16 values", stage="numerics", shape=(8, 4000), dtype=F16, values="close together"),
+    Case("some logits are -inf", stage="numerics", shape=(64, 100), dtype=F32, values="some -inf"),
+    Case("a row of -inf", stage="numerics", shape=(6, 100), dtype=F16, values="a row of -inf"),
+    Case("a logit is +inf", stage="numerics", shape=(6, 100), dtype=F16, values="one inf"),
+    Case("a logit is NaN", stage="numerics", shape=(6, 100), dtype=F16, values="one nan"),
 ]
 
 
@@ -109,8 +103,20 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 
 def torch_op(x: torch.Tensor) -> torch.Tensor:
-    """PyTorch's own softmax."""
-    return torch.softmax(x, dim=1)
+    """PyTorch's own softmax: of eight orders of the columns, for each element the result that errs most.
+
+    The error is the yardstick. In float32 it comes from the rounding of one sum a row, and a single order can be
+    lucky: over 300 draws of 64 x 100 a right kernel then erred up to 2.8 times as much, and 1.8 times against this.
+    """
+    orders = torch.Generator().manual_seed(0)
+    exact = reference(x)
+    worst = torch.softmax(x, dim=1)
+    for _ in range(7):
+        order = torch.randperm(x.shape[1], generator=orders).to(x.device)
+        result = torch.empty_like(worst)
+        result[:, order] = torch.softmax(x[:, order], dim=1)
+        worst = torch.where((result - exact).abs() > (worst - exact).abs(), result, worst)
+    return worst
 
 
 def least_bytes(case: Case) -> int:
