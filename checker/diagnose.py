@@ -154,7 +154,9 @@ def _running_kernel(exc: BaseException, file: Path) -> tuple[int, int] | None:
     if executor is None or not frames_in(exc, Path(str(executor.__file__))):
         return None
     site = executor.current_site()
-    return (site.line, site.column) if site is not None and site.file == str(file) else None
+    # A binary from Triton's cache names the file it was first compiled from, wherever the same source lies now; the
+    # lines are the same. Only Triton's own library is another place.
+    return (site.line, site.column) if site is not None and "/triton/" not in site.file else None
 
 
 def _virtual(exc: Any, file: Path) -> Finding:

@@ -32,6 +32,10 @@ _BUDGET_AFTER_RED = 15.0
 """Seconds of further cases in a stage that is red already: enough to count what is green, not to try patience."""
 
 
+_ENDS_THE_CHECK = frozenset({"K002", "K004", "K005"})
+"""Codes after which no further case is tried: each would cost as much again and say the same."""
+
+
 class KataSession:
     """The state of one kata's check. Every method that judges writes its records first, so that a crash leaves them."""
 
@@ -53,7 +57,7 @@ class KataSession:
         self._target = _open_records(option("--kata-records"))
         self._spec: ModuleType | None = None
         self._subject: Any = None
-        self._broken = False
+        self._stopped = ""
         self._faulty = False
         self._lint: LintResult | None = None
         self._red: str | None = None
@@ -102,8 +106,8 @@ class KataSession:
 
     def stopped(self, stage: str) -> str:
         """Why a test of this stage need not run; empty if it must."""
-        if self._broken:
-            return "the file does not load"
+        if self._stopped:
+            return self._stopped
         if self._red is None or self._red == "predictions":
             return ""
         if stage != self._red:
@@ -188,6 +192,8 @@ class KataSession:
             self._tell_slips()
             return
         findings[0] = self._worded(findings[0])
+        if any(finding.code in _ENDS_THE_CHECK for finding in findings):
+            self._stopped = f"stopped by {findings[0].title}"
         for finding in findings:
             self.emit(kind="finding", test=nodeid, finding=finding.to_dict())
         shown = "\n".join(
@@ -202,12 +208,12 @@ class KataSession:
         from checker import judge
 
         if self._lint is not None and self._lint.fatal:
-            self._broken = True
+            self._stopped = "stopped by source"
             return list(self._lint.fatal)
         try:
             subject = self._loaded(judge)
         except BaseException:
-            self._broken = True
+            self._stopped = "the file does not load"
             raise
         if kind == "case":
             return list(judge.check_case(subject, what, self.seed))

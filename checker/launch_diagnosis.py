@@ -38,7 +38,7 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
     where = last[0].filename.replace("\\", "/")
     if is_device_error(text):
         return "K106", "this asks for a CUDA device, and there is none here", _DEVICE, ()
-    if not frames or _is_ours(exc, frames[-1].filename):
+    if not frames or (_is_ours(exc, frames[-1].filename) and not isinstance(exc, RecursionError)):
         return "K007", f"the checker itself failed: {type(exc).__name__}: {text}", _REPORT, ()
     launch = _launch_at(tree, frames[-1].lineno or 0)
     in_triton = "/triton/" in where
@@ -55,12 +55,16 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
     return "K308", f"the wrapper raised {said[:300]}", _advice(exc, text), ()
 
 
+_BETWEEN = ("loading.py", "observe.py")
+"""Modules that stand between the learner's call and what it calls: what passes through them is not theirs."""
+
+
 def _is_ours(exc: BaseException, file: str) -> bool:
     """Whether the checker raised or called what raised: the innermost frame that is the learner's or ours is ours."""
     for frame in reversed(traceback.extract_tb(exc.__traceback__)):
         if frame.filename == file:
             return False
-        if frame.filename.startswith(_PACKAGE) and not frame.filename.endswith("loading.py"):
+        if frame.filename.startswith(_PACKAGE) and Path(frame.filename).name not in _BETWEEN:
             return True
     return True
 

@@ -55,11 +55,13 @@ def check(
     on_record: OnRecord | None = None,
     limit: float = CASE_LIMIT,
     start: Start | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> Report:
     """Check a kata's kernel.py, or `file` in its place.
 
     `limit` is the seconds a case may take. `start` replaces the fresh process by another way to get one (the warm
-    process). With `verbose` what the file prints goes to stderr as it comes. KeyboardInterrupt ends the child first.
+    process); `cancelled` calls the check off (CancelledError). With `verbose` what the file prints goes to stderr as it
+    comes. KeyboardInterrupt ends the child first.
     """
     began = time.monotonic()
     subject = (file or kata.kernel).absolute()
@@ -82,7 +84,7 @@ def check(
         limit=limit,
         nonce=secrets.token_hex(8),
     )
-    ended = supervise(start or start_fresh, request, on_record=on_record, echo=verbose)
+    ended = supervise(start or start_fresh, request, on_record=on_record, echo=verbose, cancelled=cancelled)
     records = [*ended.records]
     if not any(record["kind"] == "session" for record in records):
         records.insert(0, _session_record(kata, subject, chosen, gpu))

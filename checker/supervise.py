@@ -24,7 +24,7 @@ from checker.child import Request
 from checker.findings import Finding
 from checker.limits import COMPILE_LIMIT
 
-__all__ = ["Child", "Ended", "supervise"]
+__all__ = ["CancelledError", "Child", "Ended", "supervise"]
 
 START_LIMIT = 180.0
 """Seconds until the first test starts: importing torch from a cold network disk takes its time."""
@@ -61,6 +61,10 @@ class Ended:
     records: list[dict[str, Any]] = field(default_factory=list)
     output: str = ""
     finding: Finding | None = None
+
+
+class CancelledError(Exception):
+    """The check was called off; its child is gone."""
 
 
 class _Watch:
@@ -139,8 +143,12 @@ def supervise(
     *,
     on_record: Callable[[Mapping[str, Any]], None] | None = None,
     echo: bool = False,
+    cancelled: Callable[[], bool] | None = None,
 ) -> Ended:
-    """Start a child and stay with it to its end. Whatever happens here, the child is gone afterwards."""
+    """Start a child and stay with it to its end. Whatever happens here, the child is gone afterwards.
+
+    Raises CancelledError as soon as `cancelled` says so.
+    """
     watch = _Watch(request, on_record, echo)
     records_in, records_out = os.pipe()
     output_in, output_out = os.pipe()
@@ -151,7 +159,7 @@ def supervise(
         finally:
             os.close(records_out)
             os.close(output_out)
-        status = _follow(child, watch, records_in, output_in)
+        status = _follow(child, watch, records_in, output_in, cancelled)
     finally:
         os.close(records_in)
         os.close(output_in)
@@ -164,7 +172,7 @@ def supervise(
     return Ended(watch.records, _printed(watch), finding)
 
 
-def _follow(child: Child, watch: _Watch, records: int, output: int) -> int:
+def _follow(child: Child, watch: _Watch, records: int, output: int, cancelled: Callable[[], bool] | None) -> int:
     readers: dict[int, Callable[[bytes], None]] = {records: watch.read_records, output: watch.read_output}
     with selectors.DefaultSelector() as selector:
         for descriptor in readers:
@@ -178,6 +186,8 @@ def _follow(child: Child, watch: _Watch, records: int, output: int) -> int:
                 else:
                     selector.unregister(key.fd)
                     del readers[key.fd]
+            if cancelled is not None and cancelled():
+                raise CancelledError
             watch.enforce(child)
             if child.poll() is not None:
                 # A grandchild may hold the pipes open: what is there now is all that counts.
