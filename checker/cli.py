@@ -69,6 +69,8 @@ def cli(ctx: click.Context) -> None:
 
     Without a command: where you are, and what to do next. KATA is a number, an id or a part of one.
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     if ctx.invoked_subcommand is None:
         from checker.commands.status import show
 

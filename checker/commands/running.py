@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,9 @@ from checker.commands.session import Session, require_linux, width
 from checker.errors import ENVIRONMENT, NOT_PASSED, PASSED
 from checker.progress import digest
 from checker.verdict import Report
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,6 @@ def print_report(session: Session, report: Report, *, verbose: bool, next_step: 
 
 def look(*, verbose: bool) -> reports.Look:
     """How stdout wants to be written to. NO_COLOR, pipes and terminals without UTF-8 are respected."""
-    import os
-
     tty = sys.stdout.isatty()
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     return reports.Look(
@@ -140,25 +142,52 @@ def _display(kata: Kata, *, quiet: bool) -> Iterator[Callable[[Mapping[str, Any]
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    # The child is importing torch meanwhile, so this import costs the learner nothing.
-    from rich.console import Console
+    display = _Display(kata.id)
+    try:
+        yield display.on_record
+    finally:
+        display.close()
 
-    with Console(stderr=True).status(f"{kata.id}: starting") as status:
-        green = red = 0
-        running = ""
 
-        def on_record(record: Mapping[str, Any]) -> None:
-            nonlocal green, red, running
-            if record["kind"] == "start":
-                running = str(record.get("case") or record["name"])
-            elif record["kind"] == "end":
-                green += record["outcome"] == "passed"
-                red += record["outcome"] == "failed"
-            else:
-                return
-            # No markup: a case id may hold brackets.
+class _Display:
+    """The line itself. rich draws it, and is imported on the first record: by then the child does the waiting."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._status: Status | None = None
+        self._green = self._red = 0
+        click.echo(f"{name}: starting", nl=False, err=True)
+
+    def on_record(self, record: Mapping[str, Any]) -> None:
+        """Show what a record says has begun."""
+        if record["kind"] == "end":
+            self._green += record["outcome"] == "passed"
+            self._red += record["outcome"] == "failed"
+        elif record["kind"] == "start":
             from rich.text import Text
 
-            status.update(Text(f"{kata.id}: {green} green, {red} red, {running}"))
+            what = record.get("case") or record["name"]
+            status = self._shown()
+            # As Text, since a case id may hold what rich would take for markup. Longer than a line it would wrap.
+            line = Text(f"{self._name}: {self._green} green, {self._red} red; {what}")
+            line.truncate(status.console.width - len("⠋ "), overflow="ellipsis")
+            status.update(line)
 
-        yield on_record
+    def _shown(self) -> Status:
+        if self._status is None:
+            from rich.console import Console
+
+            self._clear()
+            self._status = Console(stderr=True).status("")
+            self._status.start()
+        return self._status
+
+    def _clear(self) -> None:
+        click.echo("\r" + " " * (len(self._name) + len(": starting")) + "\r", nl=False, err=True)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._status is None:
+            self._clear()
+        else:
+            self._status.stop()
