@@ -286,7 +286,8 @@ def dot(op: Op, values: Sequence[Array]) -> Array:
     """
     left, right, start = values
     kind = op.types[0].element
-    precision = op.attrs.get("inputPrecision", "tf32")
+    # The default of the operation, ieee, is not printed; the language asks for tf32 unless told otherwise.
+    precision = op.attrs.get("inputPrecision", "ieee")
     if kind not in ("f16", "bf16", "f32", "f64", "i8"):
         raise NotModelled(f"a dot of {kind} operands", where=op.where)
     if kind == "f32" and precision == "tf32":
