@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -288,6 +292,39 @@ class TestDebug:
         outcome = kata("debug")
         assert outcome.code == 2
         assert "--case" in outcome.err
+
+
+class TestWatch:
+    @pytest.fixture
+    def save_and_check(self, kata: Command, tree: Path, runner: Any, monkeypatch: pytest.MonkeyPatch) -> Command:
+        """Runs `kata watch` over one save; the file is as old as is said when its verdict comes."""
+
+        def run(text: str, age: float) -> Any:
+            def watch(one: Kata, root: Path, *, on_report: Callable[[object], None]) -> None:
+                one.kernel.write_text(text)
+                os.utime(one.kernel, (time.time() - age,) * 2)
+                on_report(replace(runner.check(one, file=one.kernel), seconds=1.0))
+
+            fake = ModuleType("checker.watch")
+            fake.watch = watch  # type: ignore[attr-defined]
+            monkeypatch.setitem(sys.modules, "checker.watch", fake)
+            monkeypatch.setattr("checker.watch", fake, raising=False)
+            return kata("watch")
+
+        return run
+
+    def test_a_verdict_is_printed_and_a_pass_kept(self, save_and_check: Command, tree: Path) -> None:
+        outcome = save_and_check(RIGHT, age=5)
+        assert (outcome.code, "01_first_step  passed" in outcome.out) == (0, True)
+        assert list(progress(tree).passed) == ["01_first_step"]
+        assert progress(tree).unlocked == ["01_first_step"]
+
+    def test_a_file_saved_during_its_check_has_no_verdict(self, save_and_check: Command, tree: Path) -> None:
+        save_and_check(RIGHT, age=0.2)
+        assert progress(tree).passed == {}
+
+    def test_a_locked_kata_is_not_watched(self, kata: Command) -> None:
+        assert kata("watch", "13").code == 2
 
 
 class TestErrors:

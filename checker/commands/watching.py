@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -28,8 +29,8 @@ def command(kata: str | None) -> None:
     from checker import watch
 
     def on_report(report: Report) -> None:
-        sha = digest(Path(report.file))
-        if sha is not None:
+        sha = digest(chosen.kernel)
+        if sha is not None and not _saved_since(chosen.kernel, report.seconds):
             keep(session, chosen, report, sha)
         if look(verbose=False).color:
             click.clear()
@@ -37,3 +38,8 @@ def command(kata: str | None) -> None:
         click.echo(f"\nWatching {session.path(chosen.kernel)}; Ctrl-C ends.", err=True)
 
     watch.watch(chosen, session.root, on_report=on_report)
+
+
+def _saved_since(file: Path, seconds: float) -> bool:
+    """Whether a file was saved in the last seconds: then the verdict may be about what it held before."""
+    return file.stat().st_mtime >= time.time() - seconds
