@@ -42,7 +42,8 @@ CASES = [
     Case("large float16 logits, around 30000", stage="numerics", shape=(4, 100), dtype=F16, values=30000.0),
     Case("large bfloat16 logits, around 100", stage="numerics", shape=(4, 100), dtype=BF16, values=100.0),
     Case("tiny logits", stage="numerics", shape=(4, 100), dtype=F32, values="tiny"),
-    Case("a sum of 4000 float16 values", stage="numerics", shape=(8, 4000), dtype=F16, values="close together"),
+    Case("sums of 1000 float16 values", stage="numerics", shape=(40, 1000), dtype=F16, values="close together"),
+    Case("sums of 1000 bfloat16 values", stage="numerics", shape=(40, 1000), dtype=BF16, values="close together"),
     Case("some logits are -inf", stage="numerics", shape=(64, 100), dtype=F32, values="some -inf"),
     Case("a row of -inf", stage="numerics", shape=(6, 100), dtype=F16, values="a row of -inf"),
     Case("a logit is +inf", stage="numerics", shape=(6, 100), dtype=F16, values="one inf"),
@@ -66,7 +67,7 @@ def _set_values(x: torch.Tensor, values: str | float) -> torch.Tensor:
     if values == "tiny":
         return x * 1e-30
     if values == "close together":
-        return x * 0.1
+        return x * 0.03
     if values == "some -inf":
         # The first half of row 0 and single elements of the others.
         x[0, : x.shape[1] // 2] = -INF
