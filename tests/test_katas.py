@@ -96,6 +96,13 @@ def test_the_lesson_has_its_sections_in_order_and_shows_what_the_check_prints(ru
     assert text.startswith(f"# {rung.number:02} · {rung.title}\n")
 
 
+@pytest.mark.slow
+@every_kata
+def test_the_lesson_shows_what_the_check_says_about_the_unsolved_kata(rung: Kata) -> None:
+    lessons = load_module(ROOT / "scripts" / "write_lessons.py")
+    assert lessons.shown(rung.readme.read_text(encoding="utf-8"), rung) == lessons.unsolved_check(rung)
+
+
 @every_kata
 def test_a_kata_requires_only_lower_rungs(rung: Kata) -> None:
     below = {other.id for other in KATAS if other.number < rung.number}
