@@ -196,7 +196,7 @@ SAMPLES = [
     Sample("K215", "where", LOAD + "v = tl.where(tl.arange(0,128) < 5, v, 0.0)  # here\n" + STORE),
     Sample("K215", "trans 1d", LOAD + "v = tl.trans(v)  # here\n" + STORE),
     Sample("K215", "dims", LOAD + "v = tl.sum(v, 1)  # here\n" + STORE),
-    Sample("K215", "expand", LOAD + "v = v[:, None, :]  # here\n" + STORE),
+    Sample("K215", "expand", LOAD + "v = v[:, None, :]\n" + STORE),
     Sample("K216", "exp", LOAD + "v = tl.exp(v)  # here\n" + STORE, dtype="float16"),
     Sample("K216", "sigmoid", LOAD + "v = tl.sigmoid(v)  # here\n" + STORE, dtype="float16"),
     Sample("K216", "log", LOAD + "v = tl.log(v)  # here\n" + STORE, dtype="bfloat16"),
@@ -502,5 +502,7 @@ def test_an_error_of_the_checker_is_no_error_of_hers(tmp_path: Path) -> None:
 
 def test_right_idioms_are_not_refused(tmp_path: Path) -> None:
     body = LOAD + "m2 = (offs >= 0) and (offs < n)\nv = tl.where(m2, v, 0.0)\n" + STORE
-    with pytest.warns(UserWarning, match="Logical operators"):
+    with warnings.catch_warnings():
+        # Triton says on the first compilation that `and` is deprecated for blocks; a cached binary says nothing.
+        warnings.simplefilter("ignore")
         load(tmp_path, Sample("", "", body).text()).run()
