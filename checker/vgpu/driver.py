@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 
 from checker.vgpu import clock, resources, specs, ttir
-from checker.vgpu.analysis import ATOMICS, Analysis, analyse
+from checker.vgpu.analysis import Analysis, analyse
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
 from checker.vgpu.floats import NUMPY
@@ -315,11 +316,15 @@ class VirtualGpu:
         _require_allocator(metadata)
         values, buffers = _bind(entry, source.signature, bound)
         trace.tensors = {buffer.name: buffer.tensor for buffer in buffers}
-        layouts = tuple((buffer.tensor.data_ptr(), buffer.shape, buffer.strides) for buffer in buffers)
+        layouts = tuple((buffer.element, buffer.shape, buffer.strides) for buffer in buffers)
         key = (id(kernel), trace.grid, tuple(trace.scalars.items()), layouts)
-        if self._replays(key, module, kernel):
-            trace.replayed = True
-            self.clock.advance(self.session.durations_us[key])
+        replays = self.session.replays
+        state = replays.state([buffer.tensor for buffer in buffers])
+        # A kernel that changes what it reads gives other bytes each time: only a benchmark may stop caring.
+        last = replays.find(key, state, whatever=_in_do_bench())
+        if last is not None:
+            trace.repeat(last.trace)
+            self.clock.advance(last.us)
             return
         self.session.shadows.begin_launch()
         memory = LaunchMemory(
@@ -343,32 +348,17 @@ class VirtualGpu:
         trace.same_bytes = memory.same_bytes
         elapsed = clock.launch_us(trace, self.spec)
         self.clock.advance(elapsed)
-        self.session.durations_us[key] = elapsed
-
-    def _replays(self, key: Any, module: ttir.Module, kernel: _Kernel) -> bool:
-        """Whether a launch is one of a timing loop whose effect is already in memory."""
-        count = self.session.repeats.get(key, 0)
-        self.session.repeats[key] = count + 1
-        if count < _REPLAY_AFTER:
-            return False
-        entry = kernel.analyses[module.entry]
-        stored = {entry.origin.get(op.operands[0], -1) for op in module.functions[module.entry].ops()
-                  if op.name == "tt.store"}  # fmt: skip
-        atomic = any(op.name in ATOMICS for op in module.functions[module.entry].ops())
-        if not atomic and not (stored & entry.loaded_arguments):
-            return True
-        # A kernel that changes what it reads gives other bytes each time: only a benchmark may stop caring.
-        return _in_do_bench()
+        replays.keep(key, state, trace, elapsed, [buffers[number].tensor for number in memory.changed])
 
 
 def _in_do_bench() -> bool:
     """Whether `triton.testing.do_bench` is calling."""
     code = triton.testing.do_bench.__code__
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code is code:
             return True
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+        frame = frame.f_back
     return False
 
 

@@ -260,7 +260,7 @@ class Executor:
         return [self.env[slot] for slot in end.operands]
 
     def _call(self, op: Op) -> None:
-        name = next(word for word in op.words if word.startswith("@"))[1:]
+        name = op.words[0]
         callee = self.module.functions[name]
         saved = (self.env, self.function, self.analysis, self.active)
         values = [self.env[slot] for slot in op.operands]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from checker.vgpu import floats
 from checker.vgpu.errors import SourceLine
@@ -34,11 +35,24 @@ _DENSE_LIMIT = 1 << 27
 _INDICES_SHOWN = 6
 
 
+class _Storage:
+    """Whether a storage lives on; does not keep it alive, but keeps its number from being reused."""
+
+    def __init__(self, storage: Any) -> None:
+        self._reference: Any = StorageWeakRef(storage)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+    @property
+    def gone(self) -> bool:
+        """True once the memory was freed."""
+        return bool(self._reference.expired())
+
+
 @dataclass(slots=True)
 class Shadow:
     """What is known about the elements of one storage. Programs are numbered from 1; 0 is nobody."""
 
     written: Array
+    storage: _Storage
     writer: Array | None = None
     reader: Array | None = None
 
@@ -63,25 +77,17 @@ class Shadow:
 class Shadows:
     """The shadows of all storages a session has seen.
 
-    Storages are kept alive: an address that is reused after a free would otherwise inherit a stranger's history.
-    `forget` drops them, and is called between cases.
+    They outlive no storage: an address that is reused after a free inherits no history.
     """
 
     def __init__(self) -> None:
         self._shadows: dict[tuple[Any, ...], Shadow] = {}
-        self._uninitialised: dict[int, Any] = {}
-        self._kept: list[Any] = []
-
-    def forget(self) -> None:
-        """Drops every storage and its history."""
-        self._shadows.clear()
-        self._uninitialised.clear()
-        self._kept.clear()
+        self._uninitialised: dict[int, _Storage] = {}
 
     def mark_uninitialised(self, tensor: Any) -> None:
         """Says that nothing has written the storage of `tensor` yet (it came from `torch.empty`)."""
         storage = tensor.untyped_storage()
-        self._uninitialised[storage.data_ptr()] = storage
+        self._uninitialised[storage.data_ptr()] = _Storage(storage)
 
     def mark_written(self, tensor: Any) -> None:
         """Says that the host wrote the storage of `tensor` (a fill or a copy)."""
@@ -93,6 +99,7 @@ class Shadows:
 
     def begin_launch(self) -> None:
         """Starts a launch: nobody has read or written yet."""
+        self._shadows = {key: shadow for key, shadow in self._shadows.items() if not shadow.storage.gone}
         for shadow in self._shadows.values():
             shadow.begin_launch()
 
@@ -105,11 +112,12 @@ class Shadows:
         if size > _DENSE_LIMIT:
             key += (buffer.shape, buffer.strides, buffer.tensor.storage_offset())
             size = buffer.numel
-        if key not in self._shadows:
-            self._kept.append(storage)
-            fresh = pointer in self._uninitialised
-            self._shadows[key] = Shadow(np.full(size, not fresh, dtype=np.bool_))
-        return self._shadows[key]
+        shadow = self._shadows.get(key)
+        if shadow is None or shadow.storage.gone:
+            mark = self._uninitialised.get(pointer)
+            fresh = mark is not None and not mark.gone
+            shadow = self._shadows[key] = Shadow(np.full(size, not fresh, dtype=np.bool_), _Storage(storage))
+        return shadow
 
     def unwritten(self, tensor: Any) -> Array | None:
         """Logical indices (flattened, row-major) of the view's elements that nothing has written; None if unknown."""
@@ -127,6 +135,7 @@ class Buffer:
         self.tensor = tensor
         self.name = name
         self.argument = argument
+        self.number = slot
         self.shape = tuple(int(extent) for extent in tensor.shape)
         self.strides = tuple(int(stride) for stride in tensor.stride())
         self.itemsize = int(tensor.element_size())
@@ -218,6 +227,7 @@ class LaunchMemory:
     synced: set[int] = field(default_factory=set)
     same_bytes: int = 0
     check_races: bool = True
+    changed: set[int] = field(default_factory=set)
 
     def buffer_of(self, addresses: Array, mask: Array, hint: int) -> Buffer | None:
         """The buffer whose slot holds the first active address; `hint` (an argument number) where none is active."""
@@ -276,6 +286,8 @@ class LaunchMemory:
         slots = buffer.slots(where)
         if self.check_races:
             self._note_write(buffer, shadow, slots, where, new, flat, ok, programs, site)
+        if buffer.number not in self.changed and (_bits(flat[where]) != _bits(new)).any():
+            self.changed.add(buffer.number)
         flat[where] = new
         shadow.written[slots] = True
 
@@ -311,6 +323,7 @@ class LaunchMemory:
             bad = ok.copy()
             bad[ok] = ~shadow.written[slots]
             self._add("load_unwritten", buffer, addresses, bad, programs, site)
+        self.changed.add(buffer.number)
         if bulk is not None and not ordered:
             bulk(buffer.flat, where, lanes)
         else:
@@ -397,10 +410,8 @@ class LaunchMemory:
         lanes = ok.shape[1] if ok.ndim > 1 else 1
         who = (np.repeat(programs, lanes).reshape(ok.shape)[ok] + 1).astype(np.int32)
         writers = shadow.writers()
-        bits = new.view(f"u{new.dtype.itemsize}") if new.dtype != np.bool_ else new.view(np.uint8)
-        current = flat[offsets]
-        now = current.view(f"u{new.dtype.itemsize}") if new.dtype != np.bool_ else current.view(np.uint8)
-        changed = bits != now
+        bits = _bits(new)
+        changed = bits != _bits(flat[offsets])
         last = writers[slots]
         foreign = (last != 0) & (last != who)
         clash = foreign & changed
@@ -487,6 +498,10 @@ class LaunchMemory:
     def _linear(self, program: tuple[int, int, int]) -> int:
         x, y, _ = self.grid
         return program[0] + x * (program[1] + y * program[2])
+
+
+def _bits(values: Array) -> Array:
+    return values.view(f"u{values.dtype.itemsize}")
 
 
 def _addresses(buffer: Buffer, offsets: Array, ok: Array) -> Array:

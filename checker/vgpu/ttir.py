@@ -405,6 +405,9 @@ class _Parser:
             return
         rest, op.attrs = _attributes(rest)
         head, kinds = _split_top(rest, " : ")
+        if op.name == "tt.call":
+            callee, _, head = head.partition("(")
+            op.words = (callee.strip(' @"'),)
         if op.name == "tt.assert":
             op.words = tuple(re.findall(r'"((?:[^"\\]|\\.)*)"', head))
             head = re.sub(r'"(?:[^"\\]|\\.)*"', "", head)
