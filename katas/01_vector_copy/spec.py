@@ -90,10 +90,16 @@ def questions(draw: random.Random) -> list[Question]:
         Question(
             "compile_order",
             (levels,),
-            lambda lab: tuple(sorted(levels, key=lab.levels().index)),
+            partial(_in_order, levels),
             "In which order does Triton produce these levels?",
         )
     ]
+
+
+def _in_order(levels: tuple[str, ...], lab: Lab) -> tuple[str, ...]:
+    """As Triton makes them for the chip at hand. On an AMD chip the last two go by other names."""
+    made = [{"amdgcn": "ptx", "hsaco": "cubin"}.get(level, level) for level in lab.levels()]
+    return tuple(sorted(levels, key=made.index))
 
 
 # --- The truth about the six failures: each is staged, and a kernel known to be good runs on the same stage. ---
