@@ -137,6 +137,12 @@ _BLOCK = re.compile(r"^\^(\w+)(?:\((.*)\))?:")
 _SUCCESSOR = re.compile(r"\^(\w+)(?:\(([^)]*)\))?")
 
 
+# What ends a block of a loop, a branch, a reduction or a scan.
+_TERMINATORS = frozenset(
+    ["scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"]
+)
+
+
 class _Locations:
     """Resolves MLIR locations to lines of Python source, innermost frame first."""
 
@@ -329,6 +335,10 @@ class _Parser:
             blocks[-1].ops.append(self.op())
         if not function_level:
             self.scopes.pop()
+            if not blocks[-1].ops or blocks[-1].ops[-1].name not in _TERMINATORS:
+                # A loop or branch that yields nothing is printed without its terminator.
+                blocks[-1].ops.append(Op("scf.yield", (), (), (), index=self.op_count))
+                self.op_count += 1
         return Region(blocks)
 
     @staticmethod
