@@ -63,6 +63,8 @@ class Warm:
     def _launch(self) -> None:
         from checker.runner import environment
 
+        if self._socket is not None:
+            self._socket.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         code = "import sys; sys.path.append(sys.argv[1]); from checker.warm import serve; serve(int(sys.argv[2]))"
         here = str(Path(__file__).resolve().parent.parent)
@@ -88,6 +90,8 @@ class Warm:
                     pass
             except OSError as error:
                 raise ChildProcessError("the warm process ended before it could start a check") from error
+            # The number may have been another child's before.
+            self._statuses.pop(message["forked"], None)
             return _Forked(self, message["forked"])
 
     def _receive(self, timeout: float | None = None) -> dict[str, int]:
