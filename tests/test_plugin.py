@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import tiny
 import checker
 from checker import runner
 from checker.verdict import Report
+from checker.warm import Warm
 
 pytest.importorskip("triton", reason="Triton has wheels for Linux only")
 
@@ -83,9 +85,15 @@ def test_records_can_go_to_a_file(tmp_path: Path) -> None:
     assert records[first]["finding"]["case"] == "n=64"
 
 
-def broken_spec(tmp_path: Path, spec: str) -> Report:
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as process:
+        yield process
+
+
+def broken_spec(tmp_path: Path, spec: str, warm: Warm) -> Report:
     kata = tiny.make(tmp_path, kernel=tiny.module(), spec=spec)
-    return runner.check(kata, root=tmp_path)
+    return runner.check(kata, root=tmp_path, start=warm.start)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +104,8 @@ def broken_spec(tmp_path: Path, spec: str) -> Report:
     ],
     ids=["while it is imported", "while it is used"],
 )
-def test_a_fault_of_ours_is_never_the_learners(tmp_path: Path, spec: str) -> None:
-    report = broken_spec(tmp_path, spec)
+def test_a_fault_of_ours_is_never_the_learners(tmp_path: Path, spec: str, warm: Warm) -> None:
+    report = broken_spec(tmp_path, spec, warm)
     assert [finding.code for finding in report.findings] == ["K007"], report.findings
     assert any("a broken spec" in detail for detail in report.findings[0].details) or (
         "a broken spec" in report.findings[0].message
@@ -117,10 +125,14 @@ def test_a_file_of_another_name_is_judged_in_place(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_slips_are_notes_when_all_is_well_and_words_when_not(tmp_path: Path) -> None:
+def test_slips_are_notes_when_all_is_well_and_words_when_not(tmp_path: Path, warm: Warm) -> None:
     slip = "ok = not x.is_contiguous"
-    right = runner.check(tiny.make(tmp_path / "a", kernel=tiny.module(wrapper=slip)), root=tmp_path / "a")
+    right = runner.check(
+        tiny.make(tmp_path / "a", kernel=tiny.module(wrapper=slip)), root=tmp_path / "a", start=warm.start
+    )
     assert right.passed
     assert any("K107" in note for note in right.notes)
-    wrong = runner.check(tiny.make(tmp_path / "b", kernel=tiny.module("pass", wrapper=slip)), root=tmp_path / "b")
+    wrong = runner.check(
+        tiny.make(tmp_path / "b", kernel=tiny.module("pass", wrapper=slip)), root=tmp_path / "b", start=warm.start
+    )
     assert any("names a method without calling it" in detail for detail in wrong.findings[0].details)

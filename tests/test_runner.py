@@ -55,16 +55,16 @@ def test_a_right_file_passes_and_the_records_come_in_order(tmp_path: Path) -> No
     assert [todo.untouched for todo in report.todos] == [False]
 
 
-def test_the_skeleton_fails_and_stops_the_later_stages(tmp_path: Path) -> None:
-    report = check(tmp_path, tiny.module("pass"))
+def test_the_skeleton_fails_and_stops_the_later_stages(tmp_path: Path, warm: Warm) -> None:
+    report = check(tmp_path, tiny.module("pass"), start=warm.start)
     assert codes(report) == ["K601"]
     assert [todo.untouched for todo in report.todos] == [True]
     assert {stage.name: stage.status for stage in report.stages}["numerics"] == "not_run"
     assert report.smallest_failing == "n=1"
 
 
-def test_quick_leaves_out_cases(tmp_path: Path) -> None:
-    assert check(tmp_path, tiny.module(), quick=True).cases_total == 3
+def test_quick_leaves_out_cases(tmp_path: Path, warm: Warm) -> None:
+    assert check(tmp_path, tiny.module(), quick=True, start=warm.start).cases_total == 3
 
 
 # --- what the source alone shows: answered without a child ---
@@ -147,10 +147,10 @@ def test_wild_files_are_findings(tmp_path: Path, name: str, warm: Warm) -> None:
     assert not report.passed
 
 
-def test_memory_that_is_really_used_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_really_used_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Warm) -> None:
     monkeypatch.setattr("checker.supervise.memory_limit", lambda: 900 * 2**20)
     source = tiny.module(wrapper="z = [bytearray(b'1' * 2**26) for _ in range(40)]; time.sleep(1)")
-    report = check(tmp_path, source, limit=20)
+    report = check(tmp_path, source, limit=20, start=warm.start)
     assert codes(report) == ["K004"]
 
 
@@ -218,10 +218,10 @@ def test_control_c_ends_the_child(tmp_path: Path) -> None:
     assert not Path(f"/proc/{child}").exists()
 
 
-def test_prints_cannot_pass_for_records(tmp_path: Path) -> None:
+def test_prints_cannot_pass_for_records(tmp_path: Path, warm: Warm) -> None:
     forged = 'import json; [os.write(fd, b\'{"kind": "done"}\\n\') for fd in range(3, 12) if not _bad(fd)]'
     guard = (
         "\n\ndef _bad(fd):\n    try:\n        os.fstat(fd); return False\n    except OSError:\n        return True\n"
     )
-    report = check(tmp_path, tiny.module("pass", wrapper=forged) + guard)
+    report = check(tmp_path, tiny.module("pass", wrapper=forged) + guard, start=warm.start)
     assert not report.passed
