@@ -14,14 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from checker.compile_places import (
+    Located,
+    call_at,
+    called_name,
+    function_at,
+    launched,
+    locate,
+    return_in_loop,
+    statement_at,
+    where,
+)
 from checker.compile_rules import COMPILE_RULES, LOWERING_RULES, Rule
 from checker.compiler_output import diagnostics
 from checker.findings import Finding
 from checker.lint_slips import precedence_at
-from checker.source import dotted, frames_in, jit_functions
-
-Located = tuple[ast.FunctionDef, ast.AST]
-"""A function of the learner's file and a node in it, with the file's own line numbers."""
+from checker.source import frames_in
 
 
 def compile_finding(exc: Any, file: Path, source: str, tree: ast.Module) -> Finding:
@@ -39,7 +47,7 @@ def _compile_finding(exc: Any, file: Path, source: str, tree: ast.Module) -> Fin
     located, said = None, ""
     for error in _chain(exc):
         if hasattr(error, "node"):
-            located = _locate(error, tree) or located
+            located = locate(error, tree) or located
             said = getattr(error, "error_message", None) or said
         elif str(error):
             said = said or str(error)
@@ -48,7 +56,7 @@ def _compile_finding(exc: Any, file: Path, source: str, tree: ast.Module) -> Fin
         rule = Rule("", "K200", f"tl.static_assert failed{': ' + said if said else ''}", "this condition must hold")
         return _finding(rule, None, located, file, source)
     node = type(located[1]).__name__ if located else ""
-    called = _called(located[1]) if located else ""
+    called = called_name(located[1]) if located else ""
     special = _special(said, located)
     if special is not None:
         return _finding(special, None, located, file, source)
@@ -56,7 +64,7 @@ def _compile_finding(exc: Any, file: Path, source: str, tree: ast.Module) -> Fin
         match = rule.match(said, node, called)
         if match is not None:
             return _finding(rule, match, located, file, source)
-    if located is not None and (left := _return_in_loop(located[0])) is not None and "AssertionError" in said:
+    if located is not None and (left := return_in_loop(located[0])) is not None and "AssertionError" in said:
         return _finding(_rule("K208", "Cannot have `return`"), None, (located[0], left), file, source)
     message = f"Triton says: {_one_line(said)}" if said else "Triton cannot compile this"
     return _finding(
@@ -67,20 +75,20 @@ def _compile_finding(exc: Any, file: Path, source: str, tree: ast.Module) -> Fin
 def lowering_finding(text: str, file: Path, source: str, tree: ast.Module, launched_at: int | None) -> Finding:
     """The finding for an error without a place: what Triton printed has one, or else the source is searched."""
     printed = [item for item in diagnostics() if item.file == str(file)]
-    kernel = _function_at(tree, printed[0].line) if printed else _launched(tree, launched_at)
+    kernel = function_at(tree, printed[0].line) if printed else launched(tree, launched_at)
     for item in printed:
         for rule in LOWERING_RULES:
             match = re.search(rule.pattern, item.text)
             if match is not None:
-                return _finding(rule, match, _statement_at(tree, item.line), file, source)
-    if kernel is not None and (left := _return_in_loop(kernel)) is not None:
+                return _finding(rule, match, statement_at(tree, item.line), file, source)
+    if kernel is not None and (left := return_in_loop(kernel)) is not None:
         return _finding(_rule("K208", "Cannot have `return`"), None, (kernel, left), file, source)
-    launch = _call_at(tree, launched_at)
+    launch = call_at(tree, launched_at)
     if launch is not None and any(keyword.arg == "num_ctas" for keyword in launch.keywords):
         rule = Rule("", "K220", "this num_ctas is not allowed", "leave num_ctas out, or take 1, 2, 4 or 8")
         return _finding(rule, None, (kernel or _NOWHERE, launch), file, source)
     said = next((item.text for item in printed), text)
-    located = _statement_at(tree, printed[0].line) if printed else None
+    located = statement_at(tree, printed[0].line) if printed else None
     if located is None and launched_at is not None:
         return Finding("K200", f"Triton says: {_one_line(said)}", _LOOK, file=str(file), line=launched_at)
     return _finding(Rule("", "K200", "{0}", _LOOK), f"Triton says: {_one_line(said)}", located, file, source)
@@ -107,7 +115,7 @@ def _finding(
     line = column = None
     if located is not None:
         node = _narrow(code, groups, located)
-        line, column = _where(node)
+        line, column = where(node)
         if code == "K202":
             message, advice = _constexpr_words(located[0], node, message, advice)
         if code == "K207" and line is not None and precedence_at(source, line):
@@ -273,50 +281,13 @@ def _chain(exc: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
-def _locate(error: Any, tree: ast.Module) -> Located | None:
-    """The place of a compile error in the file, or None if it lies in another file (Triton's library)."""
-    source, node = error.src, error.node
-    if not source or not hasattr(node, "lineno"):
-        return None
-    try:
-        compiled = ast.parse(source).body[0]
-    except (SyntaxError, IndexError):
-        return None
-    if not isinstance(compiled, ast.FunctionDef):
-        return None
-    wanted = _shape(compiled)
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and function.name == compiled.name and _shape(function) == wanted:
-            indent = function.col_offset
-            line, column = node.lineno - 1 + function.lineno, node.col_offset + indent
-            for child in ast.walk(function):
-                at = (getattr(child, "lineno", None), getattr(child, "col_offset", None))
-                if type(child) is type(node) and at == (line, column):
-                    return function, child
-            return function, function
-    return None
-
-
-def _shape(function: ast.FunctionDef) -> str:
-    return ast.dump(ast.Module(body=[function.args, *function.body], type_ignores=[]))  # type: ignore[list-item]
-
-
-def _where(node: ast.AST) -> tuple[int | None, int | None]:
-    line, column = getattr(node, "lineno", None), getattr(node, "col_offset", None)
-    return line, column + 1 if column is not None else None
-
-
-def _called(node: ast.AST) -> str:
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
-
-
 def _narrow(code: str, groups: tuple[str, ...], located: Located) -> ast.AST:
     """From the statement that the compiler names to the expression a reader should look at."""
     function, node = located
     if code == "K205" and isinstance(node, ast.If | ast.While | ast.IfExp):
         return node.test
     if code == "K208" and not isinstance(node, ast.Return | ast.Break | ast.Continue):
-        return _return_in_loop(function) or node
+        return return_in_loop(function) or node
     if code == "K209" and len(groups) > 1:
         assigned = [
             child
@@ -332,15 +303,6 @@ def _narrow(code: str, groups: tuple[str, ...], located: Located) -> ast.AST:
 def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-
-
-def _return_in_loop(function: ast.FunctionDef) -> ast.Return | None:
-    for loop in ast.walk(function):
-        if isinstance(loop, ast.For | ast.While):
-            for child in ast.walk(loop):
-                if isinstance(child, ast.Return):
-                    return child
-    return None
 
 
 def _constexpr_words(function: ast.FunctionDef, node: ast.AST, message: str, advice: str) -> tuple[str, str]:
@@ -366,44 +328,3 @@ def _constexpr_words(function: ast.FunctionDef, node: ast.AST, message: str, adv
                 "pass a plain int to the launch",
             )
     return message, advice
-
-
-def _function_at(tree: ast.Module, line: int) -> ast.FunctionDef | None:
-    return next((f for f in jit_functions(tree) if f.lineno <= line <= (f.end_lineno or f.lineno)), None)
-
-
-def _statement_at(tree: ast.Module, line: int) -> Located | None:
-    """The innermost load, store, return or loop on a line, and its function."""
-    function = _function_at(tree, line)
-    if function is None:
-        return None
-    on_line = [node for node in ast.walk(function) if getattr(node, "lineno", None) == line]
-    for kind in (ast.While, ast.For, ast.Return, ast.If):
-        if found := [node for node in on_line if isinstance(node, kind)]:
-            return function, found[0]
-    calls = [node for node in on_line if _called(node) in ("load", "store") or _called(node).startswith("atomic")]
-    return function, (calls or on_line or [function])[0]
-
-
-def _call_at(tree: ast.Module, line: int | None) -> ast.Call | None:
-    """The kernel launch on a line: a call of a subscript."""
-    if line is None:
-        return None
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Subscript)
-            and node.lineno <= line <= (node.end_lineno or node.lineno)
-        ):
-            return node
-    return None
-
-
-def _launched(tree: ast.Module, line: int | None) -> ast.FunctionDef | None:
-    """The kernel that the launch on a line calls; the only kernel of the file if that cannot be told."""
-    kernels = list(jit_functions(tree))
-    launch = _call_at(tree, line)
-    if launch is not None and isinstance(launch.func, ast.Subscript):
-        name = dotted(launch.func.value)
-        return next((kernel for kernel in kernels if kernel.name == name), None)
-    return kernels[0] if len(kernels) == 1 else None

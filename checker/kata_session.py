@@ -32,7 +32,7 @@ _BUDGET_AFTER_RED = 15.0
 """Seconds of further cases in a stage that is red already: enough to count what is green, not to try patience."""
 
 
-_ENDS_THE_CHECK = frozenset({"K002", "K004", "K005"})
+_ENDS_THE_CHECK = frozenset({"K002", "K004", "K005", "K006"})
 """Codes after which no further case is tried: each would cost as much again and say the same."""
 
 

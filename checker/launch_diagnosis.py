@@ -42,6 +42,9 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
         return "K007", f"the checker itself failed: {type(exc).__name__}: {text}", _REPORT, ()
     launch = _launch_at(tree, frames[-1].lineno or 0)
     in_triton = "/triton/" in where
+    through_triton = in_triton or any("/triton/" in frame.filename for frame in _after(exc, frames[-1]))
+    if through_triton and (isinstance(exc, OSError) or "Failed to find C compiler" in text):
+        return "K006", f"Triton cannot work here: {text}", _CACHE, ()
     for verdict in (
         _grid(exc, text, where, in_triton, frames, launch, tree),
         _arguments(exc, text, in_triton, launch, tree),
@@ -71,9 +74,19 @@ def _is_ours(exc: BaseException, file: str) -> bool:
 
 _REPORT = "this is a fault of the checker: please report it with the command and the seed"
 _DEVICE = "take the device of an input (x.device), or triton.runtime.driver.active.get_active_torch_device()"
+_CACHE = (
+    "look at TRITON_CACHE_DIR (by default ~/.triton): it must be a folder that can be written to, on a disk with room"
+)
 _GRID = (
     "a grid is a tuple of one to three integers, such as (triton.cdiv(n, BLOCK_SIZE),), or a function that returns one"
 )
+
+
+def _after(exc: BaseException, frame: traceback.FrameSummary) -> list[traceback.FrameSummary]:
+    """The frames that a frame called, outermost first."""
+    every = list(traceback.extract_tb(exc.__traceback__))
+    last = max((index for index, other in enumerate(every) if other == frame), default=len(every))
+    return every[last + 1 :]
 
 
 def _grid(

@@ -483,6 +483,14 @@ def test_helpers_of_the_same_file_are_pointed_into(tmp_path: Path) -> None:
     assert diagnosed(tmp_path, text).line == here(text)
 
 
+def test_an_unusable_cache_is_the_environments_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("a file where the cache should be")
+    monkeypatch.setattr(triton.knobs.cache, "dir", str(tmp_path / "taken"))
+    finding = diagnosed(tmp_path, Sample("", "", LOAD + "v += 1.25\n" + STORE).text())
+    assert finding.code == "K006"
+    assert "TRITON_CACHE_DIR" in finding.advice
+
+
 def test_an_error_of_the_checker_is_no_error_of_hers(tmp_path: Path) -> None:
     module = load(tmp_path, "def run(callback):\n    callback()\n")
 
