@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,12 +22,14 @@ import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 
-from checker.vgpu import clock, resources, specs, ttir
+from checker.vgpu import resources, specs, ttir
 from checker.vgpu.analysis import Analysis, analyse
+from checker.vgpu.clock import L2, Clock, Duration, Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
 from checker.vgpu.floats import NUMPY
 from checker.vgpu.memory import Buffer, LaunchMemory, Shadows
+from checker.vgpu.profile import Profiler, UntrackedMemory
 from checker.vgpu.replay import Replays
 from checker.vgpu.specs import GpuSpec
 from checker.vgpu.trace import LaunchTrace
@@ -58,7 +60,11 @@ class Session:
     count_sectors: bool = False
     check_races: bool = True
     tuning: str = "first"
-    program_limit: int | None = None
+    timing: bool = False
+    sample: int = 3
+    clock: Clock = field(default_factory=Clock)
+    l2: L2 = field(default_factory=L2)
+    timed: dict[Any, Estimate] = field(default_factory=dict)
     on_compile: Callable[[bool], None] | None = None
     echo: Callable[[str], None] | None = None
     replays: Replays = field(default_factory=Replays)
@@ -159,7 +165,8 @@ class _Event:
         return (later.at_us - self.at_us) / 1e3
 
     def synchronize(self) -> None:
-        """Nothing is pending: launches have run when they return."""
+        """The host's clock waits for the device's."""
+        active().clock.synchronize()
 
     wait = query = synchronize
 
@@ -171,7 +178,8 @@ class _DeviceInterface:
 
     @staticmethod
     def synchronize(*_: Any) -> None:
-        """Nothing is pending."""
+        """The host's clock waits for the device's."""
+        active().clock.synchronize()
 
     @staticmethod
     def current_device() -> int:
@@ -187,7 +195,6 @@ class VirtualGpu:
         self.spec: GpuSpec = specs.chip(name)
         self.device = _FIRST_DEVICE + list(specs.CHIPS).index(self.spec.key)
         self.utils = _Utilities(self)
-        self.clock = clock.Clock()
         self.session = Session()
         self._tuned = False
         self._tuning = False
@@ -216,6 +223,11 @@ class VirtualGpu:
             yield self.session
         finally:
             self.session = before
+
+    @property
+    def clock(self) -> Clock:
+        """The clocks of the current session."""
+        return self.session.clock
 
     # What Triton calls.
 
@@ -252,7 +264,9 @@ class VirtualGpu:
         return torch.empty(16, dtype=torch.int32)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Flushing L2 costs nothing on this clock."""
+        """Empties L2 of what launches left there."""
+        self.session.l2.flush()
+        self.clock.flush_l2()
 
     def map_python_to_cpp_type(self, kind: str) -> str:
         """No C++ launcher is generated, so types keep their names."""
@@ -318,13 +332,17 @@ class VirtualGpu:
         trace.tensors = {buffer.name: buffer.tensor for buffer in buffers}
         layouts = tuple((buffer.element, buffer.shape, buffer.strides) for buffer in buffers)
         key = (id(kernel), trace.grid, tuple(trace.scalars.items()), layouts)
+        if self.session.timing:
+            self._time(kernel, values, buffers, trace, (*key, tuple(b.tensor.data_ptr() for b in buffers)))
+            return
         replays = self.session.replays
         state = replays.state([buffer.tensor for buffer in buffers])
         # A kernel that changes what it reads gives other bytes each time: only a benchmark may stop caring.
         last = replays.find(key, state, whatever=_in_do_bench())
         if last is not None:
             trace.repeat(last.trace)
-            self.clock.advance(last.us)
+            self.session.l2.touch(buffers, self.spec)
+            self.clock.launch(last.duration)
             return
         self.session.shadows.begin_launch()
         memory = LaunchMemory(
@@ -344,11 +362,44 @@ class VirtualGpu:
             count_sectors=self.session.count_sectors,
             echo=self.session.echo,
         )
-        executor.run(_sample(trace.programs, self.session.program_limit))
+        executor.run()
         trace.same_bytes = memory.same_bytes
-        elapsed = clock.launch_us(trace, self.spec)
-        self.clock.advance(elapsed)
-        replays.keep(key, state, trace, elapsed, [buffers[number].tensor for number in memory.changed])
+        warm = self.session.l2.touch(buffers, self.spec)
+        duration = Duration(lambda: self._profile(kernel, values, buffers, trace, warm).us)
+        self.clock.launch(duration)
+        replays.keep(key, state, trace, duration, [buffers[number].tensor for number in memory.changed])
+
+    def _time(self, kernel: _Kernel, values: list[Any], buffers: list[Buffer], trace: LaunchTrace, key: Any) -> None:
+        """Timing mode: sampled programs run and store; a launch like an earlier one only moves the clock."""
+        warm = self.session.l2.touch(buffers, self.spec)
+        known = self.session.timed.get((key, warm))
+        if known is None:
+            known = self.session.timed[key, warm] = self._profile(kernel, values, buffers, trace, warm, stores=True)
+        trace.estimate = known
+        self.clock.launch(Duration(lambda: known.us))
+
+    def _profile(
+        self,
+        kernel: _Kernel,
+        values: list[Any],
+        buffers: list[Buffer],
+        trace: LaunchTrace,
+        warm: bool,
+        *,
+        stores: bool = False,
+    ) -> Estimate:
+        """Counts on a few programs what the launch costs, and makes a time of it."""
+        memory = UntrackedMemory(buffers, self.session.shadows, trace.grid)
+        memory.stores = stores
+        counted = replace(trace, accesses=[], violations=[], notes=[], prints=[])
+        profiler = Profiler(kernel.parsed(), kernel.analyses, memory, counted, values)
+        sampled = _sample(trace.programs, self.session.sample)
+        profiler.run(sampled)
+        profile = profiler.profile()
+        trace.profile = profile
+        trace.sampled = sampled if sampled is not None else range(trace.programs)
+        trace.estimate = estimate(profile, self.spec, warm=warm)
+        return trace.estimate
 
 
 def _in_do_bench() -> bool:

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from checker.vgpu.clock import Duration
 from checker.vgpu.trace import LaunchTrace
 
 __all__ = ["Last", "Replays"]
@@ -24,7 +25,7 @@ class Last:
     """The last real run of a launch: what it did, how long it takes, the state of memory it began with."""
 
     trace: LaunchTrace
-    us: float
+    duration: Duration
     state: tuple[Any, ...]
     runs: int
 
@@ -54,12 +55,12 @@ class Replays:
             return None
         return last if last.state == state or (whatever and last.runs >= _OFTEN) else None
 
-    def keep(self, key: Any, state: tuple[Any, ...], trace: LaunchTrace, us: float, changed: list[Any]) -> None:
+    def keep(self, key: Any, state: tuple[Any, ...], trace: LaunchTrace, duration: Duration, changed: list[Any]) -> None:
         """Remembers a real run that began in `state` and changed bytes of the tensors `changed`."""
         for tensor in changed:
             self._changes[_storage(tensor)] += 1
         before = self._last.get(key)
-        self._last[key] = Last(trace, us, state, 1 + (before.runs if before else 0))
+        self._last[key] = Last(trace, duration, state, 1 + (before.runs if before else 0))
 
 
 def _storage(tensor: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from checker.vgpu.errors import SourceLine
 
@@ -84,6 +85,9 @@ class LaunchTrace:
     same_bytes: int = 0
     replayed: bool = False
     kernel_handle: object = None
+    profile: Any = None
+    estimate: Any = None
+    sampled: Any = None
 
     def repeat(self, earlier: LaunchTrace) -> None:
         """Takes over what an identical launch did, which this one would do again."""
