@@ -114,14 +114,22 @@ def _truncate_integer(op: Op, values: Sequence[Array]) -> Array:
     return values[0].astype(NUMPY[op.type.element])
 
 
-def _float_to_integer(op: Op, values: Sequence[Array]) -> Array:
+def _float_to_integer(unsigned: bool) -> Pure:
     """Toward zero, saturating at the ends of the type; NaN gives 0, as cvt.rzi does."""
-    info = np.iinfo(NUMPY[op.type.element])
-    value = np.nan_to_num(np.trunc(values[0].astype(np.float64)), nan=0.0)
-    top = value >= float(info.max)
-    return np.where(top, info.max, np.clip(value, info.min, float(info.max) if info.max < 2**53 else 2.0**62)).astype(
-        info.dtype
-    )
+
+    def run(op: Op, values: Sequence[Array]) -> Array:
+        target = NUMPY[op.type.element]
+        if op.type.element == "i1":
+            return np.asarray(np.trunc(values[0]) != 0)
+        info = np.iinfo(np.dtype(f"u{target.itemsize}") if unsigned else target)
+        value = np.nan_to_num(np.trunc(values[0].astype(np.float64)), nan=0.0)
+        # The largest 64-bit integers are no float64: what reaches beyond them is set afterwards.
+        high, low = value >= float(info.max), value <= float(info.min)
+        result = np.where(high | low, 0.0, value).astype(info.dtype)
+        result[high], result[low] = info.max, info.min
+        return result.view(target)
+
+    return run
 
 
 def _bitcast(op: Op, values: Sequence[Array]) -> Array:
@@ -248,8 +256,8 @@ PURE: dict[str, Pure] = {
     "arith.index_cast": _extend_signed,
     "arith.sitofp": lambda op, v: round_to(op.type.element, _signed(v[0])),
     "arith.uitofp": lambda op, v: round_to(op.type.element, _unsigned(v[0])),
-    "arith.fptosi": _float_to_integer,
-    "arith.fptoui": lambda op, v: _float_to_integer(op, v),
+    "arith.fptosi": _float_to_integer(unsigned=False),
+    "arith.fptoui": _float_to_integer(unsigned=True),
     "arith.extf": lambda op, v: v[0].astype(NUMPY[op.type.element]),
     "arith.truncf": lambda op, v: round_to(op.type.element, v[0]),
     "arith.bitcast": _bitcast,
@@ -311,9 +319,9 @@ def constant(op: Op) -> Array:
     body = match[1] if match else text
     if body.startswith("["):
         items = [_scalar(part, kind) for part in re.sub(r"[\[\]\s]", "", body).split(",")]
-        return np.array(items, dtype=NUMPY[kind.element]).reshape((1, *kind.shape))
-    value = np.array(_scalar(body, kind), dtype=NUMPY[kind.element])
-    return value.reshape((1,) * (1 + len(kind.shape)))
+        return round_to(kind.element, np.array(items)).reshape((1, *kind.shape))
+    # The text holds just enough digits to tell the constant from its neighbours in its own format.
+    return round_to(kind.element, np.array(_scalar(body, kind))).reshape((1,) * (1 + len(kind.shape)))
 
 
 def _scalar(text: str, kind: Type) -> Any:

@@ -164,9 +164,9 @@ def test_loops_and_branches_nest():
 
 @triton.jit
 def countdown(y_ptr, start, stop, step):
-    at = 0
+    at = y_ptr
     for i in range(start, stop, step):
-        tl.store(y_ptr + at, i)
+        tl.store(at, i)
         at += 1
 
 
@@ -213,7 +213,7 @@ def test_conditional_expressions_choose_per_program():
 @triton.jit
 def chained_booleans(y_ptr, n):
     pid = tl.program_id(0)
-    if pid > 1 and pid < n or pid == 0:
+    if (pid > 1 and pid < n) or pid == 0:
         tl.store(y_ptr + pid, 1)
     if not (pid > 1):
         tl.store(y_ptr + pid + 6, 1)
