@@ -28,6 +28,7 @@ from checker.vgpu.driver import VirtualGpu  # noqa: E402  (found through the lin
 
 @triton.jit
 def chain_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Products, contracted with a sum and alone."""
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask)
@@ -38,6 +39,7 @@ def chain_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 @triton.jit
 def functions_kernel(x_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Special functions of x."""
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
@@ -47,6 +49,7 @@ def functions_kernel(x_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 @triton.jit
 def integers_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Division and remainder of negatives, shift and wrap."""
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask, other=1)
@@ -56,6 +59,7 @@ def integers_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 @triton.jit
 def casts_kernel(x_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """To narrower formats and back."""
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask, other=0.0)
@@ -65,6 +69,7 @@ def casts_kernel(x_ptr, z_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 @triton.jit
 def dot_kernel(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
+    """One tile product."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(a_ptr + m[:, None] * K + k[None, :])
     b = tl.load(b_ptr + k[:, None] * N + n[None, :])
@@ -99,7 +104,7 @@ def compare(real: torch.Tensor, virtual: torch.Tensor) -> dict[str, float]:
 
 
 def experiments() -> dict[str, tuple[Callable[[list[torch.Tensor]], Any], list[torch.Tensor], Any]]:
-    """name -> (launch on operands, operands on the CPU with the output last, the truth in float64 or None)."""
+    """Name -> (launch on operands, operands on the CPU with the output last, the truth in float64 or None)."""
     torch.manual_seed(0)
     n = 100_003
     found: dict[str, tuple[Callable[[list[torch.Tensor]], Any], list[torch.Tensor], Any]] = {}
@@ -116,7 +121,8 @@ def experiments() -> dict[str, tuple[Callable[[list[torch.Tensor]], Any], list[t
             lambda t: rows.repeat_fma_kernel[grid](*t, n, 8, BLOCK_SIZE=1024), [x / 4, out], None)  # fmt: skip
         m = torch.randn(64, 1000).mul(4).to(dtype)
         found[f"softmax {name}"] = (
-            lambda t: rows.softmax_kernel[(64,)](*t, 1000, BLOCK_SIZE=1024), [m, torch.empty_like(m)], None)  # fmt: skip
+            lambda t: rows.softmax_kernel[(64,)](*t, 1000, BLOCK_SIZE=1024),
+            [m, torch.empty_like(m)], None)  # fmt: skip
         found[f"row sum in {name}"] = (
             lambda t: rows.row_sum_kernel[(64,)](*t, 1000, BLOCK_SIZE=1024),
             [m, torch.empty(64, dtype=dtype)], None)  # fmt: skip

@@ -18,7 +18,7 @@ import triton
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from workloads import workloads  # noqa: E402  (a script beside this one)
+from workloads import workloads
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, float, float]:

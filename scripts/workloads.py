@@ -207,7 +207,9 @@ def _flat(kernel: Any, n: int, block: int, operands: int, dtype: torch.dtype, *e
     return make
 
 
-def _rows(kernel: Any, m: int, n: int, dtype: torch.dtype, *, block: int = 0, warps: int = 4, scalar: bool = False) -> Any:
+def _rows(
+    kernel: Any, m: int, n: int, dtype: torch.dtype, *, block: int = 0, warps: int = 4, scalar: bool = False
+) -> Any:
     def make(device: str) -> Callable[[], Any]:
         x = torch.randn(m, n, device=device, dtype=dtype)
         out = torch.empty(m if scalar else (m, n), device=device, dtype=dtype)
@@ -228,7 +230,9 @@ def _norm(m: int, n: int, dtype: torch.dtype, warps: int) -> Any:
     return make
 
 
-def _tiles(kernel: Any, m: int, n: int, tile: tuple[int, int], *, bias: bool = False, layout: str = "", warps: int = 4) -> Any:
+def _tiles(
+    kernel: Any, m: int, n: int, tile: tuple[int, int], *, bias: bool = False, layout: str = "", warps: int = 4
+) -> Any:
     def make(device: str) -> Callable[[], Any]:
         x = torch.randn(m, n, device=device)
         out = torch.empty(m, n, device=device)
@@ -246,7 +250,9 @@ def _tiles(kernel: Any, m: int, n: int, tile: tuple[int, int], *, bias: bool = F
     return make
 
 
-def _matmul(m: int, n: int, k: int, dtype: torch.dtype, config: tuple[int, int, int, int, int, int], epilogue: bool) -> Any:
+def _matmul(
+    m: int, n: int, k: int, dtype: torch.dtype, config: tuple[int, int, int, int, int, int], epilogue: bool
+) -> Any:
     def make(device: str) -> Callable[[], Any]:
         a = torch.randn(m, k, device=device, dtype=dtype)
         b = torch.randn(k, n, device=device, dtype=dtype)
@@ -337,7 +343,9 @@ def workloads() -> Iterator[Workload]:
             make = _rows(softmax_kernel, m, n, f32, warps=warps)
             yield Workload("softmax", f"softmax {m}x{n} f32", f"w={warps}", make)
     for warps in (2, 4, 8):
-        yield Workload("softmax", "softmax 8192x4096 bf16", f"w={warps}", _rows(softmax_kernel, 8192, 4096, bf16, warps=warps))
+        yield Workload(
+            "softmax", "softmax 8192x4096 bf16", f"w={warps}", _rows(softmax_kernel, 8192, 4096, bf16, warps=warps)
+        )
     for m, n in ((4096, 65536), (256, 262144)):
         for block, warps in ((1024, 4), (4096, 8), (8192, 16)):
             make = _rows(softmax_long_kernel, m, n, f16, block=block, warps=warps)

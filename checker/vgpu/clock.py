@@ -11,50 +11,17 @@ is read off one measurement on an H200 (docs/model-accuracy.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from checker.vgpu.memory import Buffer
+from checker.vgpu.calibration import H200, Calibration
 from checker.vgpu.profile import Profile
 from checker.vgpu.specs import GpuSpec
 
-__all__ = ["L2", "Clock", "Duration", "Estimate", "estimate", "occupancy"]
+__all__ = ["Estimate", "estimate", "occupancy"]
 
-# --- Constants, in microseconds unless the name says otherwise. ---
-
-# A launch of nothing: an empty kernel takes 3.2 us, of which one program's own latency is 0.85.
-_LAUNCH = 2.2
-# Starting a program and retiring it, without its memory accesses.
-_START = 0.45
-# From a load to its value in an idle chip: a loop that loads, stores and repeats takes 0.37 us a step.
-_DRAM_LATENCY = 0.38
-_L2_LATENCY = 0.20
-# A multiprocessor takes a new program every 79 ns: 2^28 elements in blocks of 32 take 5046 us.
-_DISPATCH = 0.079
-# A reduction over several warps: exchange through shared memory and two barriers.
-_BARRIER = 0.16
-# Bytes a clock from L2 to one multiprocessor, and clocks a 128-byte line costs there: a 64x64x32 GEMM is bound by
-# the first, scattered lanes by the second.
-_L2_BYTES_PER_CLOCK = 44.0
-_CLOCKS_PER_LINE = 1.7
-# A store that fills only part of a sector must fetch the rest and write it back.
-_CLOCKS_PER_PARTIAL_SECTOR = 2.7
-# The share of the data sheet's rate that long GEMMs reach before power limits the clock.
-_TENSOR_SHARE = 0.70
-# Float32 tiles whose K is not the fastest axis cannot feed wgmma: 2048^3 reaches 77 of 495 TFLOP/s.
-_TF32_SHARE = 0.16
-# The share of the ALUs' rate that a chain of independent multiply-adds reaches.
-_ALU_SHARE = 0.86
-# DRAM needs this long to reach its rate, a share of the transfer for short ones.
-_RAMP = 1.8
-_COLD = 0.4
-# Registers are handed out in units of 8 a thread; shared memory has a fixed part a block.
+# Registers are handed out in units of 8 a thread; shared memory has a fixed part a block (CUDA programming guide).
 _REGISTER_UNIT = 8
 _SHARED_OVERHEAD = 1024
-# The part of L2 that holds what will be used again while other data streams through.
-_L2_USABLE = 0.6
-# Dense mma.sync instructions reach this share of the wgmma rate on sm_90.
-_SMALL_TILE_SHARE = 0.62
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +46,9 @@ def occupancy(profile: Profile, spec: GpuSpec) -> int:
     return min(by_warps, by_registers, by_shared, spec.blocks_per_sm)
 
 
-def _dram_sectors(profile: Profile, spec: GpuSpec, resident: int) -> float:
+def _dram_sectors(profile: Profile, spec: GpuSpec, resident: int, figures: Calibration) -> float:
     """Sectors a program takes from DRAM and returns to it, on average."""
-    usable = spec.l2_bytes * _L2_USABLE
+    usable = spec.l2_bytes * figures.l2_usable
     programs = profile.programs
     footprint = sum(a.read_sectors for a in profile.arguments.values()) * 32
     keeps = min(programs, spec.multiprocessors * resident) * footprint <= usable
@@ -105,11 +72,11 @@ def _dram_sectors(profile: Profile, spec: GpuSpec, resident: int) -> float:
     return total / programs
 
 
-def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False) -> Estimate:
+def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False, figures: Calibration = H200) -> Estimate:
     """The modelled device time of one launch, launch latency included. `warm`: its operands lie in L2 already."""
     programs = profile.programs
     if programs == 0:
-        return Estimate(_LAUNCH, "launch", {}, 0.0, 0.0, 0, 0.0)
+        return Estimate(figures.launch, "launch", {}, 0.0, 0.0, 0, 0.0)
     fits = max(1, occupancy(profile, spec))
     active = min(programs, spec.multiprocessors)
     rounds = math.ceil(programs / spec.multiprocessors)
@@ -117,61 +84,63 @@ def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False) -> Estimate
         rounds = programs / spec.multiprocessors  # type: ignore[assignment]  # the tail no longer matters
     resident = min(fits, max(1, math.ceil(programs / spec.multiprocessors)))
     clock = spec.clock_mhz  # clocks a microsecond
-    dram = 0.0 if warm else _dram_sectors(profile, spec, resident) * 32
+    dram = 0.0 if warm else _dram_sectors(profile, spec, resident, figures) * 32
     lines = sum(site.lines for site in profile.sites)
     moved = sum(site.sectors for site in profile.sites) * 32
     partial = sum(site.partial_sectors for site in profile.sites if site.kind != "load" and site.partial_sectors > 1)
-    spilled = profile.stack_bytes * 32.0 * profile.num_warps * 6
+    spilled = profile.stack_bytes * 32.0 * profile.num_warps * figures.spill_factor
     demands = {
         "dram": dram / (spec.copy_gb_per_s * 1e3 / active),
-        "l2": (max((moved + spilled) / _L2_BYTES_PER_CLOCK, _CLOCKS_PER_LINE * lines)
-               + max(0.0, partial * _CLOCKS_PER_PARTIAL_SECTOR)) / clock,
-        "tensor": _tensor_us(profile, spec),
-        "alu": _alu_us(profile, spec),
-        "dispatch": _DISPATCH,
+        "l2": (max((moved + spilled) / figures.l2_bytes_per_clock, figures.clocks_per_line * lines)
+               + max(0.0, partial * figures.clocks_per_partial_sector)) / clock,
+        "tensor": _tensor_us(profile, spec, figures),
+        "alu": _alu_us(profile, spec, figures),
+        "dispatch": figures.dispatch,
     }  # fmt: skip
-    waiting = _waiting_us(profile, dram, moved)
+    waiting = _waiting_us(profile, dram, moved, figures)
     customers = resident * (profile.num_stages if profile.pipelined_steps else 1)
     cycle = _cycle_us(demands, waiting, customers)
-    total = _LAUNCH + rounds * cycle / customers
+    total = figures.launch + rounds * cycle / customers
     stream = dram * programs / (spec.copy_gb_per_s * 1e3)
-    total += min(_RAMP, _COLD + stream)
+    total += min(figures.ramp, figures.cold + stream)
     alone = {name: demand * rounds for name, demand in demands.items()}
     slowest = max(alone, key=lambda name: alone[name])
-    limiter = slowest if alone[slowest] > 0.5 * (total - _LAUNCH) else "latency"
-    if total - _LAUNCH < _LAUNCH:
+    limiter = slowest if alone[slowest] > 0.5 * (total - figures.launch) else "latency"
+    if total - figures.launch < figures.launch:
         limiter = "launch"
     return Estimate(
-        total, limiter, {**alone, "latency": waiting * rounds / customers, "launch": _LAUNCH},
+        total, limiter, {**alone, "latency": waiting * rounds / customers, "launch": figures.launch},
         dram * programs, moved * programs, resident, programs / (spec.multiprocessors * fits),
     )  # fmt: skip
 
 
-def _tensor_us(profile: Profile, spec: GpuSpec) -> float:
+def _tensor_us(profile: Profile, spec: GpuSpec, figures: Calibration) -> float:
     total = 0.0
+    half = spec.fp16_tensor_tflop_per_s
+    peaks = {"f16": half, "bf16": half, "i8": 2 * half, "tf32": spec.tf32_tensor_tflop_per_s}
     for kind, flops in profile.dot_flops.items():
-        peak = {"f16": spec.fp16_tensor_tflop_per_s, "bf16": spec.fp16_tensor_tflop_per_s,
-                "i8": 2 * spec.fp16_tensor_tflop_per_s, "tf32": spec.tf32_tensor_tflop_per_s}.get(kind, 0.0)  # fmt: skip
-        share = _TF32_SHARE if kind == "tf32" else _TENSOR_SHARE
+        peak = peaks.get(kind, 0.0)
+        share = figures.tf32_share if kind == "tf32" else figures.tensor_share
         if profile.dot_rows < 64:
-            share *= _SMALL_TILE_SHARE
+            share *= figures.small_tile_share
         peak = peak * share or spec.fp32_tflop_per_s * 0.85
         total += flops / (peak * 1e6 / spec.multiprocessors)
     return total
 
 
-def _alu_us(profile: Profile, spec: GpuSpec) -> float:
+def _alu_us(profile: Profile, spec: GpuSpec, figures: Calibration) -> float:
     """128 lanes a clock for plain operations, 16 for special functions, four instructions a clock to issue."""
-    clocks = max(profile.lane_operations / (128 * _ALU_SHARE), profile.special_operations / 16, profile.warp_instructions / 4)
+    issued = profile.warp_instructions + profile.dot_steps * profile.num_warps * figures.dot_step_instructions
+    clocks = max(profile.lane_operations / (128 * figures.alu_share), profile.special_operations / 16, issued / 4)
     return clocks / spec.clock_mhz
 
 
-def _waiting_us(profile: Profile, dram: float, moved: float) -> float:
+def _waiting_us(profile: Profile, dram: float, moved: float, figures: Calibration) -> float:
     """Latency that a program alone cannot hide: its start, its dependent loads, its barriers."""
     from_dram = min(1.0, dram / moved) if moved else 0.0
-    latency = _L2_LATENCY + (_DRAM_LATENCY - _L2_LATENCY) * from_dram
-    barriers = profile.reductions * (_BARRIER if profile.num_warps > 1 else 0.05)
-    return _START + profile.memory_steps * latency + barriers
+    latency = figures.l2_latency + (figures.dram_latency - figures.l2_latency) * from_dram
+    barriers = profile.reductions * (figures.barrier if profile.num_warps > 1 else 0.05)
+    return figures.start + profile.memory_steps * latency + barriers
 
 
 def _cycle_us(demands: dict[str, float], waiting: float, customers: int) -> float:
@@ -183,84 +152,3 @@ def _cycle_us(demands: dict[str, float], waiting: float, customers: int) -> floa
         cycle = waiting + sum(times.values())
         queues = {name: count / cycle * time for name, time in times.items()}
     return cycle
-
-
-# Host time of one launch through Triton, and of the fill that flushes L2 on the device: 256 MiB at DRAM's rate.
-_HOST_LAUNCH = 6.0
-_FLUSH = 58.0
-
-
-class Duration:
-    """A time in microseconds that is worked out when somebody asks for it: profiling a launch costs real time."""
-
-    def __init__(self, work_out: Callable[[], float]) -> None:
-        self._work_out: Callable[[], float] | None = work_out
-        self._us = 0.0
-
-    @property
-    def us(self) -> float:
-        """The time, worked out on first use."""
-        if self._work_out is not None:
-            self._us = self._work_out()
-            self._work_out = None
-        return self._us
-
-
-class L2:
-    """Which storages lie in L2 after the launches so far: the last ones, as far as they fit together."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, int] = {}
-
-    def flush(self) -> None:
-        """Empties it."""
-        self._held.clear()
-
-    def touch(self, buffers: list[Buffer], spec: GpuSpec) -> bool:
-        """Notes that a launch uses `buffers`; returns whether all of them were there before."""
-        sizes = {b.tensor.untyped_storage().data_ptr(): b.numel * b.itemsize for b in buffers}
-        warm = bool(sizes) and all(self._held.get(key) == size for key, size in sizes.items())
-        for key, size in sizes.items():
-            self._held.pop(key, None)
-            self._held[key] = size
-        while self._held and sum(self._held.values()) > spec.l2_bytes * _L2_USABLE:
-            del self._held[next(iter(self._held))]
-        return warm
-
-
-class Clock:
-    """Two clocks, in microseconds: the host's, and the device's, which runs behind it until they synchronise.
-
-    A launch returns at once: the host goes on after a few microseconds while the device works through its queue.
-    """
-
-    def __init__(self) -> None:
-        self.host_us = 0.0
-        self._device_us = 0.0
-        self._queue: list[tuple[float, Duration]] = []
-
-    def launch(self, duration: Duration) -> None:
-        """Queues work on the device, as it stands on the host's clock."""
-        self.host_us += _HOST_LAUNCH
-        self._queue.append((self.host_us, duration))
-
-    def flush_l2(self) -> None:
-        """Queues the fill that benchmarks use to empty L2."""
-        self.launch(Duration(lambda: _FLUSH))
-
-    @property
-    def device_us(self) -> float:
-        """When the device will have done all that is queued."""
-        for queued, duration in self._queue:
-            self._device_us = max(self._device_us, queued) + duration.us
-        self._queue.clear()
-        return self._device_us
-
-    def synchronize(self) -> None:
-        """The host waits for the device."""
-        self.host_us = max(self.host_us, self.device_us)
-
-    @property
-    def now_us(self) -> float:
-        """The mark an event makes: behind all queued work, and not before the host asked for it."""
-        return max(self.device_us, self.host_us)

@@ -24,7 +24,7 @@ from triton.backends.compiler import GPUTarget
 
 from checker.vgpu import resources, specs, ttir
 from checker.vgpu.analysis import Analysis, analyse
-from checker.vgpu.clock import L2, Clock, Duration, Estimate, estimate
+from checker.vgpu.clock import Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
 from checker.vgpu.floats import NUMPY
@@ -32,6 +32,7 @@ from checker.vgpu.memory import Buffer, LaunchMemory, Shadows
 from checker.vgpu.profile import Profiler, UntrackedMemory
 from checker.vgpu.replay import Replays
 from checker.vgpu.specs import GpuSpec
+from checker.vgpu.timeline import L2, Clock, Duration
 from checker.vgpu.trace import LaunchTrace
 
 __all__ = ["Session", "VirtualGpu", "active"]
@@ -398,8 +399,8 @@ class VirtualGpu:
         profile = profiler.profile()
         trace.profile = profile
         trace.sampled = sampled if sampled is not None else range(trace.programs)
-        trace.estimate = estimate(profile, self.spec, warm=warm)
-        return trace.estimate
+        found = trace.estimate = estimate(profile, self.spec, warm=warm)
+        return found
 
 
 def _in_do_bench() -> bool:

@@ -31,11 +31,6 @@ _FREE = frozenset(["arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims
                    "tt.bitcast", "tt.addptr", "arith.extui", "tt.get_program_id", "tt.get_num_programs"])  # fmt: skip
 
 
-# Instructions a warp issues around each step of a dot loop: copies to shared memory, waits, barriers, addresses.
-# A GEMM in tiles of 16x16x16 is bound by them.
-_DOT_STEP = 90
-
-
 @dataclass(slots=True)
 class SiteProfile:
     """One load, store or atomic of the source, per program on average."""
@@ -80,9 +75,9 @@ class Profile:
     special_operations: float = 0.0
     warp_instructions: float = 0.0
     dot_flops: dict[str, float] = field(default_factory=dict)
+    dot_steps: float = 0.0
     dot_rows: int = 0
     dot_columns: int = 0
-    panels: dict[str, Array] = field(default_factory=dict)
 
     @property
     def bytes_requested(self) -> float:
@@ -192,7 +187,7 @@ class Profiler(Executor):
                     kind = "tf32"
                 result.dot_flops[kind] = result.dot_flops.get(kind, 0.0) + visits * 2.0 * batch * m * n * k
                 result.dot_rows, result.dot_columns = m, n
-                result.warp_instructions += visits * warps * _DOT_STEP
+                result.dot_steps += visits
                 continue
             if op.name in ("tt.reduce", "tt.scan"):
                 result.reductions += visits

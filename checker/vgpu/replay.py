@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from checker.vgpu.clock import Duration
+from checker.vgpu.timeline import Duration
 from checker.vgpu.trace import LaunchTrace
 
 __all__ = ["Last", "Replays"]
@@ -55,7 +55,9 @@ class Replays:
             return None
         return last if last.state == state or (whatever and last.runs >= _OFTEN) else None
 
-    def keep(self, key: Any, state: tuple[Any, ...], trace: LaunchTrace, duration: Duration, changed: list[Any]) -> None:
+    def keep(
+        self, key: Any, state: tuple[Any, ...], trace: LaunchTrace, duration: Duration, changed: list[Any]
+    ) -> None:
         """Remembers a real run that began in `state` and changed bytes of the tensors `changed`."""
         for tensor in changed:
             self._changes[_storage(tensor)] += 1
