@@ -207,6 +207,10 @@ def _special(said: str, located: Located | None) -> Rule | None:
 
 
 def _undefined(name: str, located: Located | None) -> Rule:
+    if name == "breakpoint":
+        return Rule(
+            "", "K211", "a compiled kernel cannot stop at breakpoint()", "`kata debug` can; take it out for a check"
+        )
     if hasattr(builtins, name):
         advice = (
             f"use tl.{name}" if name in ("sum", "abs", "sorted", "all", "any") else "use a function of triton.language"

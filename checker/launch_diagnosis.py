@@ -7,6 +7,7 @@ import difflib
 import itertools
 import re
 import traceback
+from bdb import BdbQuit
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +212,8 @@ def _not_a_kernel(
 
 
 def _advice(exc: BaseException, text: str) -> str:
+    if isinstance(exc, BdbQuit):
+        return "a check cannot stop at breakpoint(); `kata debug` does"
     if isinstance(exc, NameError):
         return "look for a misspelt name"
     if isinstance(exc, RecursionError):

@@ -131,6 +131,8 @@ WILD = {
     "wrong device late": (tiny.module(wrapper="z = torch.empty(3, device='cu' + 'da')"), "K106", "'cu'"),
     "wrapper raises": (tiny.module(wrapper="x.nonsense()"), "K308", "x.nonsense"),
     "does not compile": (tiny.module("v = v + tl.arange(0, 100)"), "K201", "arange(0, 100)"),
+    "breakpoint in the wrapper": (tiny.module(wrapper="breakpoint()"), "K308", None),
+    "breakpoint in the kernel": (tiny.module("breakpoint(); v += 1"), "K211", "breakpoint"),
     "recursion": (tiny.module(wrapper="add_one(x)"), "K308", None),
 }
 
