@@ -70,8 +70,7 @@ def _indices(violation: Violation) -> str:
 
 
 def _extent(violation: Violation) -> str:
-    shape = "x".join(map(str, violation.shape)) or "a scalar"
-    return f"{violation.argument} is {shape} with strides {violation.strides}"
+    return f"{violation.argument} has shape {violation.shape} and strides {violation.strides}"
 
 
 def _words(worst: Violation, launch: LaunchTrace, found: list[Violation]) -> tuple[str, str, str]:

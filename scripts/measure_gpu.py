@@ -1,6 +1,6 @@
 """Measures the fixed set of workloads, and PyTorch's own operations, on a real GPU; writes a JSON file.
 
-    python scripts/measure_gpu.py OUTPUT.json
+    python scripts/measure_gpu.py OUTPUT.json [--fresh]
 
 Times are device times in microseconds: the median of `triton.testing.do_bench`, L2 flushed before each call.
 """
@@ -18,7 +18,7 @@ import triton
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from workloads import workloads
+from workloads import fresh, workloads
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, float, float]:
@@ -92,7 +92,8 @@ def main(target: str) -> None:
         "workloads": {},
         "eager": {},
     }
-    for row in workloads():
+    only_fresh = "--fresh" in sys.argv
+    for row in [*([] if only_fresh else workloads()), *fresh()]:
         try:
             low, middle, high = timed(row.make("cuda"))
         except Exception as error:  # one configuration that does not fit must not cost the others
@@ -100,7 +101,7 @@ def main(target: str) -> None:
             continue
         result["workloads"][row.id] = {"kind": row.kind, "us": middle, "low": low, "high": high}
         torch.cuda.empty_cache()
-    for operation, case, function, size in eager():
+    for operation, case, function, size in () if only_fresh else eager():
         try:
             low, middle, high = timed(function)
         except Exception as error:

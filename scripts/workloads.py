@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["Workload", "workloads"]
+__all__ = ["Workload", "fresh", "workloads"]
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,39 @@ def matmul_kernel(
     tl.store(c_ptr + offs_m[:, None] * N + offs_n[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
 
 
+@triton.jit
+def layer_norm_kernel(x_ptr, w_ptr, y_ptr, N, eps, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offs = tl.arange(0, BLOCK_SIZE)
+    mask = offs < N
+    x = tl.load(x_ptr + row * N + offs, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, 0) / N
+    centred = tl.where(mask, x - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(centred * centred, 0) / N + eps)
+    w = tl.load(w_ptr + offs, mask=mask).to(tl.float32)
+    tl.store(y_ptr + row * N + offs, centred * scale * w, mask=mask)
+
+
+@triton.jit
+def column_sum_kernel(x_ptr, s_ptr, M, N, BLOCK_SIZE_M: tl.constexpr, BLOCK_SIZE_N: tl.constexpr):
+    offs_n = tl.program_id(0) * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
+    acc = tl.zeros((BLOCK_SIZE_N,), dtype=tl.float32)
+    for start in range(0, M, BLOCK_SIZE_M):
+        offs_m = (start + tl.arange(0, BLOCK_SIZE_M)).to(tl.int64)
+        mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+        acc += tl.sum(tl.load(x_ptr + offs_m[:, None] * N + offs_n[None, :], mask=mask, other=0.0), 0)
+    tl.store(s_ptr + offs_n, acc, mask=offs_n < N)
+
+
+@triton.jit
+def embedding_kernel(index_ptr, table_ptr, y_ptr, N, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    source = tl.load(index_ptr + row)
+    offs = tl.arange(0, BLOCK_SIZE)
+    mask = offs < N
+    tl.store(y_ptr + row * N + offs, tl.load(table_ptr + source * N + offs, mask=mask), mask=mask)
+
+
 def _flat(kernel: Any, n: int, block: int, operands: int, dtype: torch.dtype, *extra: Any, **options: Any) -> Any:
     def make(device: str) -> Callable[[], Any]:
         inputs = [torch.randn(n, device=device, dtype=dtype) for _ in range(operands)]
@@ -219,13 +252,13 @@ def _rows(
     return make
 
 
-def _norm(m: int, n: int, dtype: torch.dtype, warps: int) -> Any:
+def _norm(m: int, n: int, dtype: torch.dtype, warps: int, kernel: Any = rms_norm_kernel) -> Any:
     def make(device: str) -> Callable[[], Any]:
         x = torch.randn(m, n, device=device, dtype=dtype)
         w = torch.randn(n, device=device, dtype=dtype)
         out = torch.empty_like(x)
         size = triton.next_power_of_2(n)
-        return lambda: rms_norm_kernel[(m,)](x, w, out, n, 1e-6, BLOCK_SIZE=size, num_warps=warps)
+        return lambda: kernel[(m,)](x, w, out, n, 1e-6, BLOCK_SIZE=size, num_warps=warps)
 
     return make
 
@@ -371,3 +404,58 @@ def workloads() -> Iterator[Workload]:
         make = _matmul(2048, 2048, 2048, f32, config, False)
         yield Workload("matmul", "matmul 2048^3 f32 (tf32)", str(config), make)
     yield Workload("launch", "launch of a tiny kernel", "n=64", _flat(copy_kernel, 64, 64, 1, f32))
+
+
+def _column_sum(m: int, n: int, tile: tuple[int, int]) -> Any:
+    def make(device: str) -> Callable[[], Any]:
+        x = torch.randn(m, n, device=device)
+        out = torch.empty(n, device=device)
+        grid = (triton.cdiv(n, tile[1]),)
+        return lambda: column_sum_kernel[grid](x, out, m, n, BLOCK_SIZE_M=tile[0], BLOCK_SIZE_N=tile[1])
+
+    return make
+
+
+def _embedding(rows: int, n: int, warps: int) -> Any:
+    def make(device: str) -> Callable[[], Any]:
+        table = torch.randn(50_000, n, device=device, dtype=torch.float16)
+        # A walk through the table in large steps: no two rows are neighbours.
+        index = (torch.arange(rows, device=device) * 7919) % 50_000
+        out = torch.empty(rows, n, device=device, dtype=torch.float16)
+        size = triton.next_power_of_2(n)
+        return lambda: embedding_kernel[(rows,)](index, table, out, n, BLOCK_SIZE=size, num_warps=warps)
+
+    return make
+
+
+def fresh() -> Iterator[Workload]:
+    """Rows that were measured only after the model's constants had been written down: kernels and shapes of their own."""
+    f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16
+    for block in (64, 256, 1024, 8192):
+        group = "copy 3*2^24 bf16"
+        yield Workload("fresh", group, f"B={block}", _flat(copy_kernel, 3 << 24, block, 1, bf16))
+        yield Workload("fresh", "silu_mul 2^25 bf16", f"B={block}", _flat(silu_mul_kernel, 1 << 25, block, 2, bf16))
+    for warps in (1, 4, 8, 16):
+        make = _norm(16384, 2048, bf16, warps, layer_norm_kernel)
+        yield Workload("fresh", "layer_norm 16384x2048 bf16", f"w={warps}", make)
+        make = _norm(4096, 12288, f32, warps, layer_norm_kernel)
+        yield Workload("fresh", "layer_norm 4096x12288 f32", f"w={warps}", make)
+        yield Workload(
+            "fresh", "softmax 32768x512 f32", f"w={warps}", _rows(softmax_kernel, 32768, 512, f32, warps=warps)
+        )
+        yield Workload("fresh", "embedding 65536x1024 f16", f"w={warps}", _embedding(65536, 1024, warps))
+    for tile in ((1, 1024), (16, 256), (64, 128), (128, 32)):
+        yield Workload("fresh", "column_sum 8192x8192 f32", f"tile={tile}", _column_sum(8192, 8192, tile))
+    for tile in ((32, 32), (64, 64), (32, 128)):
+        yield Workload("fresh", "transpose 4096x12288", f"tile={tile}", _tiles(transpose_kernel, 4096, 12288, tile))
+    for block, warps in ((512, 4), (2048, 4), (8192, 16)):
+        make = _rows(softmax_long_kernel, 2048, 50000, f16, block=block, warps=warps)
+        yield Workload("fresh", "softmax_long 2048x50000 f16", f"B={block} w={warps}", make)
+    configs = [(32, 64, 64, 8, 4, 3), (64, 64, 64, 8, 4, 4), (128, 128, 64, 8, 8, 4), (128, 256, 64, 8, 8, 4)]
+    for m, n, k in ((3072, 3072, 3072), (1536, 6144, 2560), (640, 5120, 5120)):
+        for config in configs:
+            make = _matmul(m, n, k, bf16, config, True)
+            yield Workload("fresh", f"matmul+bias+relu {m}x{n}x{k} bf16", str(config), make)
+    for repeats in (16, 96, 256):
+        make = _flat(repeat_fma_kernel, 1 << 25, 512, 1, f32, repeats)
+        yield Workload("fresh", "repeat_fma 2^25 f32, B=512", f"r={repeats}", make)

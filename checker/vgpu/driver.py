@@ -90,10 +90,12 @@ class _Kernel:
                 return Path(path).read_text()
         return ""
 
-    def parsed(self) -> ttir.Module:
-        """The TTIR, parsed and analysed on first use."""
+    def parsed(self, file: str = "") -> ttir.Module:
+        """The TTIR, parsed and analysed on first use; `file` is where the kernel's source stands now."""
         if self.module is None:
             self.module = ttir.parse(self.text("ttir"), column_base=_COLUMN_BASE)
+            if file:
+                self.module.moved_to(file)
             self.analyses = {n: analyse(f, fusion=self.fusion) for n, f in self.module.functions.items()}
         return self.module
 
@@ -326,7 +328,7 @@ class VirtualGpu:
         if 0 in trace.grid:
             return
         kernel.fusion = bool(getattr(metadata, "enable_fp_fusion", True))
-        module = kernel.parsed()
+        module = kernel.parsed(trace.file)
         entry = module.functions[module.entry]
         _require_allocator(metadata)
         values, buffers = _bind(entry, source.signature, bound)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from checker.vgpu.errors import NotModelled, SourceLine
@@ -85,6 +85,7 @@ class Function:
     arg_names: list[str]
     body: Region
     slots: int = 0
+    where: SourceLine | None = None
 
     def ops(self) -> Iterator[Op]:
         """Every operation, nested ones included, in the order of the text."""
@@ -97,6 +98,20 @@ class Module:
 
     functions: dict[str, Function]
     entry: str
+
+    def moved_to(self, file: str) -> None:
+        """Says in which file the entry function stands now.
+
+        Triton's cache is keyed by the source text: a copy of a file finds the binary of the original, whose places
+        name the original.
+        """
+        where = self.functions[self.entry].where
+        if where is None or where.file == file:
+            return
+        for function in self.functions.values():
+            for op in function.ops():
+                if op.where is not None and op.where.file == where.file:
+                    op.where = replace(op.where, file=file)
 
 
 def _walk(region: Region) -> Iterator[Op]:
@@ -298,7 +313,9 @@ class _Parser:
             args.append((self.define(name.strip()), parse_type(kind)))
         self.at += 1
         body = self.region(function_level=True)
-        return Function(match[1].strip('"'), args, names, body, self.slots)
+        _, loc = self._location(self.lines[self.at].strip())
+        where = self.locations.source(loc) if loc else None
+        return Function(match[1].strip('"'), args, names, body, self.slots, where)
 
     def define(self, name: str) -> int:
         self.scopes[-1][name] = self.slots
