@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PR_SET_PDEATHSIG", "Request", "finish", "main", "prepare", "run"]
+__all__ = ["PR_SET_PDEATHSIG", "Request", "finish", "limit_address_space", "main", "prepare", "run"]
 
 _ADDRESS_SPACE = 64 * 2**30
 """Bytes of address space on top of what the imports map. Sparse tensors reserve much and touch little; what is really
@@ -86,7 +86,7 @@ def run(request: Request) -> int:
     os.environ.pop("PYTEST_ADDOPTS", None)
     faulthandler.enable(os.fdopen(os.dup(2), "w"))
     limits.on_memory_signal()
-    _limit_address_space()
+    limit_address_space()
     folder = Path(request.folder)
     loading.protect(Path(request.file).parent)
     loading.block_solutions()
@@ -130,7 +130,8 @@ def _arguments(request: Request, folder: Path) -> list[str]:
     return arguments
 
 
-def _limit_address_space() -> None:
+def limit_address_space() -> None:
+    """Bound the address space of this process from now on, and leave no core file."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + _ADDRESS_SPACE
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
