@@ -55,11 +55,13 @@ class Shadow:
     storage: _Storage
     writer: Array | None = None
     reader: Array | None = None
+    adder: Array | None = None
 
     def begin_launch(self) -> None:
         """Forgets who read and wrote during the previous launch; what was ever written stays."""
         self.writer = None
         self.reader = None
+        self.adder = None
 
     def writers(self) -> Array:
         """Last writing program of this launch, per element."""
@@ -72,6 +74,12 @@ class Shadow:
         if self.reader is None:
             self.reader = np.zeros(self.written.size, dtype=np.int32)
         return self.reader
+
+    def adders(self) -> Array:
+        """Last program of this launch that changed an element with an atomic, per element."""
+        if self.adder is None:
+            self.adder = np.zeros(self.written.size, dtype=np.int32)
+        return self.adder
 
 
 class Shadows:
@@ -221,7 +229,7 @@ class LaunchMemory:
     shadows: Shadows
     grid: tuple[int, int, int]
     poison: str = "nan"
-    poison_only: frozenset[tuple[str, int, int]] | None = None
+    poison_only: frozenset[tuple[object, ...]] | None = None
     violations: dict[tuple[str, int], Violation] = field(default_factory=dict)
     poisoned_lanes: int = 0
     synced: set[int] = field(default_factory=set)
@@ -242,7 +250,7 @@ class LaunchMemory:
         self, addresses: Array, mask: Array, other: Array | None, element: str, programs: Array, site: _Site, hint: int
     ) -> Array:
         """Reads; lanes that are masked off, outside or in a gap never touch memory."""
-        fill: Any = floats.poison(element, self._poison_at(site))
+        fill: Any = floats.poison(element, self._poison_at(site, "masked"))
         buffer = self.buffer_of(addresses, mask, hint)
         if other is not None:
             result = np.array(np.broadcast_to(other, addresses.shape), dtype=floats.NUMPY[element])
@@ -254,7 +262,7 @@ class LaunchMemory:
         ok, offsets = self._legal("load", buffer, addresses, mask, programs, site, element)
         lost = mask & ~ok
         if lost.any():
-            result[lost] = fill
+            result[lost] = floats.poison(element, self._poison_at(site, "gap"))
         if not ok.any():
             return result
         flat = buffer.flat if buffer.element == element else buffer.flat.view(floats.stored_dtype(element))
@@ -334,16 +342,24 @@ class LaunchMemory:
                 fresh = np.asarray([update(old, lane)], dtype=floats.NUMPY[element])
                 buffer.flat[offset] = floats.encode(element, floats.round_to(element, fresh))[0]
         shadow.written[slots] = True
-        self.synced.update(int(p) for p in programs)
+        per_program = ok.shape[1] if ok.ndim > 1 else 1
+        shadow.adders()[slots] = (np.repeat(programs, per_program).reshape(ok.shape)[ok] + 1).astype(np.int32)
+        if ordered:
+            # Only a program that looks at what the atomic returned (a lock, a ticket) can be ordered by it.
+            self.synced.update(int(p) for p in programs)
         return result
 
     # What follows keeps the shadow and collects violations.
 
-    def _poison_at(self, site: _Site) -> str:
+    def _poison_at(self, site: _Site, lanes: str) -> str:
+        """What undefined lanes of a load read. `lanes` is "masked" (held back by the mask) or "gap" (not in the view).
+
+        `poison_only` names loads as (file, line, column), or one kind of their lanes as (file, line, column, lanes).
+        """
         if self.poison_only is None or site.where is None:
             return self.poison
         key = (site.where.file, site.where.line, site.where.column)
-        return self.poison if key in self.poison_only else "nan"
+        return self.poison if key in self.poison_only or (*key, lanes) in self.poison_only else "nan"
 
     def _legal(
         self, verb: str, buffer: Buffer, addresses: Array, mask: Array, programs: Array, site: _Site, element: str
@@ -380,8 +396,10 @@ class LaunchMemory:
             return
         lanes = ok.shape[1] if ok.ndim > 1 else 1
         who = (np.repeat(programs, lanes).reshape(ok.shape)[ok] + 1).astype(np.int32)
-        if shadow.writer is not None:
-            last = shadow.writer[slots]
+        for changed in (shadow.writer, shadow.adder):
+            if changed is None:
+                continue
+            last = changed[slots]
             foreign = (last != 0) & (last != who)
             if foreign.any() and not self._excused(who[foreign]):
                 bad = ok.copy()
@@ -448,7 +466,7 @@ class LaunchMemory:
                     self._add(kind, buffer, _addresses(buffer, offsets, ok), bad, programs, site, first)
 
     def _excused(self, who: Array) -> bool:
-        """Programs that have passed an atomic are taken to be ordered by it (a lock, a ticket)."""
+        """Programs that have used what an atomic returned are taken to be ordered by it (a lock, a ticket)."""
         return bool(self.synced) and all(int(p) - 1 in self.synced for p in np.unique(who))
 
     def _add(
