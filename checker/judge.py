@@ -8,8 +8,10 @@ follows from it is not reported again.
 from __future__ import annotations
 
 import random
+import re
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -93,7 +95,7 @@ def check_case(subject: Subject, case: Case, seed: int) -> list[Finding]:
         return run.findings
     found = _structure(subject, run, case) or _memory(subject, run, case) or _shape(subject, run, pristine, case)
     if found is None and any(launch.poisoned_lanes for launch in run.launches):
-        found = _poison(subject, run, case, own_seed)
+        found = _poison(subject, run, pristine, case, own_seed)
     if found is None:
         found = _values(subject, run, pristine, case)
     return [found] if found else []
@@ -111,13 +113,24 @@ def _call(subject: Subject, inputs: tuple[Any, ...], case: str, **options: Any) 
             raise
         except Exception as error:  # whatever a learner's code raises is hers to read about
             launch = str(session.launches[-1]) if session.launches and isinstance(error, VirtualGpuError) else None
-            run.findings = [_with_case(from_exception(error, subject.file, launch), case)]
+            run.findings = [_with_case(_refused(error, from_exception(error, subject.file, launch)), case)]
     return run
 
 
-def _with_case(finding: Finding, case: str) -> Finding:
-    from dataclasses import replace
+def _refused(error: Exception, finding: Finding) -> Finding:
+    """K607 in place of K308 where the wrapper's own `raise` or `assert` turned a good input away."""
+    if finding.code != "K308" or not isinstance(error, (ValueError, TypeError, AssertionError)):
+        return finding
+    innermost = traceback.extract_tb(error.__traceback__)[-1]
+    if innermost.filename != finding.file or not re.match(r"(raise|assert)\b", innermost.line or ""):
+        return finding
+    message = f"a good input was refused with {type(error).__name__}: {error}"
+    return replace(
+        finding, code="K607", message=message, advice="The docstring says what must be accepted: narrow this check."
+    )
 
+
+def _with_case(finding: Finding, case: str) -> Finding:
     return finding if finding.case else replace(finding, case=case)
 
 
@@ -237,48 +250,72 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _poison(subject: Subject, run: _Run, case: Case, seed: int) -> Finding | None:
+def _poison(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, seed: int) -> Finding | None:
     """Runs the case again with other values in undefined lanes; a right result does not change by a bit."""
     before = [_bytes(output) for output in _outputs(run.result)]
 
-    def differs(**options: Any) -> bool:
+    def changes(**options: Any) -> list[torch.Tensor] | None:
+        """Which elements of each output come out differently; None where the outputs cannot be compared at all."""
         inputs = tuple(subject.spec.make_inputs(case, seed=seed, device=torch.device("cpu")))
         again = _call(subject, inputs, case.id, **options)
-        if again.findings:
-            return True
-        after = [_bytes(output) for output in _outputs(again.result)]
-        return len(after) != len(before) or any(
-            a.shape != b.shape or not torch.equal(a, b) for a, b in zip(after, before, strict=True)
-        )
+        after = [] if again.findings else [_bytes(output) for output in _outputs(again.result)]
+        if [tensor.shape for tensor in after] != [tensor.shape for tensor in before]:
+            return None
+        return [(a != b).any(-1) for a, b in zip(after, before, strict=True)]
+
+    def differs(**options: Any) -> bool:
+        changed = changes(**options)
+        return changed is None or any(bool(which.any()) for which in changed)
 
     for poison in _OTHER_POISONS:
         if differs(poison=poison):
-            return _culprit(run, case, lambda place: differs(poison=poison, poison_only=frozenset([place])))  # noqa: B023  # called before the next turn
+            found = _culprit(run, case, lambda place: differs(poison=poison, poison_only=frozenset([place])))  # noqa: B023  # called before the next turn
+            if found is not None and found.code == "K407":
+                return _wrong_anyway(subject, run, pristine, case, [changes(poison=p) for p in _OTHER_POISONS]) or found
+            return found
     return None
 
 
-def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[str, int, int]], bool]) -> Finding | None:
-    """The load whose undefined lanes reach the result: found by poisoning one load at a time."""
+def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[object, ...]], bool]) -> Finding | None:
+    """The load whose undefined lanes reach the result: found by poisoning one load, and one kind of lane, at a time."""
     suspects = []
     for launch in run.launches:
         gaps = {v.where for v in launch.violations if v.kind == "load_gap"}
-        suspects += [
-            (launch, access, access.where in gaps and access.has_other)
-            for access in launch.accesses
-            if access.kind == "load" and access.where and (access.where in gaps or not access.has_other)
-        ]
-    for launch, access, gap in suspects:
+        for access in launch.accesses:
+            if access.kind == "load" and access.where:
+                suspects += [(launch, access, "gap")] * (access.where in gaps)
+                suspects += [(launch, access, "masked")] * (not access.has_other)
+    for launch, access, lanes in suspects:
         where = access.where
-        if len(suspects) == 1 or reaches((where.file, where.line, where.column)):
-            return memory_findings.undefined_lanes(launch, where, access.argument, gap, case.id)
+        if len(suspects) == 1 or reaches((where.file, where.line, where.column, lanes)):
+            return memory_findings.undefined_lanes(launch, where, access.argument, lanes == "gap", case.id)
     if not suspects:
         return None
-    launch, access, gap = suspects[0]
-    return memory_findings.undefined_lanes(launch, access.where, access.argument, gap, case.id)
+    launch, access, lanes = suspects[0]
+    return memory_findings.undefined_lanes(launch, access.where, access.argument, lanes == "gap", case.id)
+
+
+def _wrong_anyway(
+    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, runs: list[list[torch.Tensor] | None]
+) -> Finding | None:
+    """The finding for elements that are wrong whatever masked-off lanes hold: that is the graver mistake."""
+    outputs, expected = _outputs(run.result), _outputs(subject.spec.reference(*pristine))
+    mended = []
+    for i, (output, want) in enumerate(zip(outputs, expected, strict=True)):
+        touched = torch.zeros(output.numel(), dtype=torch.bool)
+        for changed in runs:
+            touched |= changed[i] if changed is not None else torch.ones_like(touched)
+        mended.append(torch.where(touched.reshape(output.shape), want.to(output.dtype), output))
+    mismatch = _compare(subject, mended, pristine)
+    if mismatch is None or not mismatch.gross:
+        return None
+    return _value_finding(subject, run, pristine, case, mismatch)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).clone()
+    """The bytes of each element, as (elements, bytes)."""
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8).reshape(flat.numel(), flat.element_size()).clone()
 
 
 def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
@@ -289,20 +326,20 @@ def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) 
         attempts.append(tuple(_truncated(value) for value in pristine))
     mismatch: Mismatch | None = None
     for arguments in attempts:
-        mismatch = _compare(subject, run, arguments)
+        mismatch = _compare(subject, _outputs(run.result), arguments)
         if mismatch is None:
             return None
     assert mismatch is not None
     return _value_finding(subject, run, pristine, case, mismatch)
 
 
-def _compare(subject: Subject, run: _Run, arguments: tuple[Any, ...]) -> Mismatch | None:
+def _compare(subject: Subject, outputs: list[Any], arguments: tuple[Any, ...]) -> Mismatch | None:
     expected = _outputs(subject.spec.reference(*arguments))
     torch_op = getattr(subject.spec, "torch_op", None)
     yardsticks: Sequence[Any] = _outputs(torch_op(*arguments)) if torch_op else [None] * len(expected)
     rows = getattr(subject.spec, "GROUP", "all") == "row"
     units = getattr(subject.spec, "UNITS", 1.0)
-    for output, want, own in zip(_outputs(run.result), expected, yardsticks, strict=True):
+    for output, want, own in zip(outputs, expected, yardsticks, strict=True):
         mismatch = numerics.compare(output, want, own, rows=rows, units=units)
         if mismatch is not None:
             return mismatch
@@ -363,7 +400,8 @@ def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tupl
         return "K704", "Look for a constant that is added or compared: it may swallow tiny data."
     if mismatch.kind != "value" or largest > 10:
         return "K702", "Find the step that leaves the range of its dtype: an exponential, a square, a sum in fp16."
-    return "K601", "Follow the extreme values of this case through each step."
+    # The same kernel is right on plain data (the values stage comes first): what it lacks is precision.
+    return "K701", "Accumulate in float32, and round once, when storing."
 
 
 def check_refusal(subject: Subject, refusal: Refusal) -> list[Finding]:
@@ -405,13 +443,21 @@ def check_predictions(subject: Subject, seed: int) -> Predictions:
             first = first or problem
             continue
         truth = question.truth(lab)
+        if not _same_kind(answer, truth):
+            kind, wanted = type(answer).__name__, type(truth).__name__
+            message = (
+                f"{question.entry}{_arguments(question)} is {answer!r}, of type {kind}; the answer is of type {wanted}"
+            )
+            first = first or Finding(
+                "K652", message, "Its annotation says what to return.", **_defined(subject, question)
+            )
+            continue
         if _agrees(answer, truth, question.tolerance):
             right += 1
             continue
         shown = f"{question.entry}({', '.join(map(repr, question.args))}) -> {answer!r}"
         wrong.append(shown + (f"; the truth is {truth!r}" if subject.reveal else ""))
         if first is None:
-            code = getattr(getattr(subject.module, question.entry), "__code__", None)
             first = Finding(
                 "K651",
                 f"{question.entry}{_arguments(question)} is not {answer!r}"
@@ -419,12 +465,9 @@ def check_predictions(subject: Subject, seed: int) -> Predictions:
                 "Work it out on paper for a small case, then in general; the lesson has all that is needed."
                 if not subject.reveal
                 else "Find where your reasoning and the truth part ways.",
-                file=str(subject.file),
-                line=code.co_firstlineno if code else None,
+                **_defined(subject, question),
             )
     if first is not None:
-        from dataclasses import replace
-
         details = (f"{right} of {len(questions)} predictions are right", *(f"not {line}" for line in wrong[:4]))
         first = replace(first, details=details)
     return Predictions([first] if first else [], right, len(questions))
@@ -434,12 +477,15 @@ def _arguments(question: Question) -> str:
     return f"({', '.join(map(repr, question.args))})"
 
 
+def _defined(subject: Subject, question: Question) -> dict[str, Any]:
+    """Where the prediction is defined, as arguments of a finding."""
+    code = getattr(getattr(subject.module, question.entry, None), "__code__", None)
+    return {"file": str(subject.file), "line": code.co_firstlineno if code else None}
+
+
 def _ask(subject: Subject, question: Question) -> tuple[Finding | None, Any]:
     function = getattr(subject.module, question.entry, None)
-    place: dict[str, Any] = {"file": str(subject.file)}
-    code = getattr(function, "__code__", None)
-    if code is not None:
-        place["line"] = code.co_firstlineno
+    place = _defined(subject, question)
     if not callable(function):
         message = f"the file has no function {question.entry}, which holds a prediction"
         return Finding("K652", message, "Take its frame from the skeleton.", **place), None
@@ -454,6 +500,12 @@ def _ask(subject: Subject, question: Question) -> tuple[Finding | None, Any]:
         message = f"{question.entry}{_arguments(question)} is not answered yet"
         return Finding("K652", message, question.text or "The lesson asks this question.", **place), None
     return None, answer
+
+
+def _same_kind(answer: Any, truth: Any) -> bool:
+    """Whether an answer can be compared with the truth at all: a number with a number, a sequence with a sequence."""
+    kinds = ((int, float), (list, tuple), (str,))
+    return all(isinstance(answer, kind) for kind in kinds if isinstance(truth, kind))
 
 
 def _agrees(answer: Any, truth: Any, tolerance: float) -> bool:

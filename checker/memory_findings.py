@@ -163,10 +163,7 @@ def _where_to_look(violation: Violation, in_gap: bool) -> str:
     first = violation.indices[0] if violation.indices else 0
     if first < 0:
         return "The offset is negative: check the sign, and the lower bound in the mask."
-    numel = 1
-    for extent in violation.shape:
-        numel *= extent
-    if len(violation.shape) > 1 and _span(violation) != numel:
+    if len(violation.shape) > 1:
         return "Check the mask, and that each offset is multiplied by the stride of its own axis."
     return "Check the mask of this access: it must be False where the offset is past the end of this tensor."
 
@@ -217,9 +214,18 @@ def unwritten(
                 place, launch = access.where, trace
                 stored += access.lanes
     count = len(indices)
-    if count == numel:
+    if launch is not None and launch.programs == 0:
+        message = f"nothing was written: the grid {launch.short_grid} has no programs"
+        advice = "Round the grid up with triton.cdiv(n, BLOCK_SIZE): n // BLOCK_SIZE is 0 for a small n."
+    elif count == numel:
         message = "no element of the result was written" + ("" if stored else ": no kernel stores to it")
         advice = "Check that the kernel stores to the output pointer, and that the mask lets some lanes through."
+    elif stored > numel - count:
+        message = (
+            f"{count} of {numel} elements of the result were never written, "
+            f"while others were written more than once ({stored} stores to {numel - count} elements)"
+        )
+        advice = "Check how the offsets depend on the program id: each program needs elements of its own."
     else:
         first = indices[0]
         tail = first + count == numel
