@@ -21,6 +21,7 @@ from checker.diagnoses import (
     races,
     shapes,
     source,
+    speed,
     values,
 )
 from checker.diagnoses.model import STAGES, Diagnosis
@@ -42,6 +43,7 @@ CATALOGUE: Mapping[str, Diagnosis] = MappingProxyType(
                 *values.ENTRIES,
                 *numerics.ENTRIES,
                 *fairness.ENTRIES,
+                *speed.ENTRIES,
             ),
             key=lambda entry: entry.code,
         )
