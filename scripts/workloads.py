@@ -429,7 +429,7 @@ def _embedding(rows: int, n: int, warps: int) -> Any:
 
 
 def fresh() -> Iterator[Workload]:
-    """Rows that were measured only after the model's constants had been written down: kernels and shapes of their own."""
+    """Kernels and shapes of their own, measured only after the model's constants had been written down."""
     f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16
     for block in (64, 256, 1024, 8192):
         group = "copy 3*2^24 bf16"

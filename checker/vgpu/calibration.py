@@ -49,7 +49,9 @@ class Calibration:
     """... and this much at least: the first access misses every cache."""
     l2_usable: float = 0.6
     """The part of L2 that keeps what will be used again while other data streams through."""
-    spill_factor: float = 6.0
+    sharpness: float = 4.0
+    """How sharply latency gives way to the slowest server: grid-stride copies with 1 to 16 programs an SM."""
+    spill_factor: float = 18.0
     """Times a spilled byte is stored and loaded again in a program's life."""
 
 

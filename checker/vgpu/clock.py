@@ -2,10 +2,10 @@
 
 A multiprocessor is a small closed queueing network. Its customers are the programs that are resident together
 (occupancy); each spends some time merely waiting (latency: being started, loads on their way, barriers) and asks
-several servers for work: DRAM, L2, the tensor cores, the ALUs, the dispatcher. Mean-value analysis (Reiser and
-Lavenberg, 1980) gives the throughput: few residents leave the servers idle and latency shows, many saturate the
-slowest one, and the change between the two is smooth, as it is on the chip. The constants below are few and each
-is read off one measurement on an H200 (docs/model-accuracy.md).
+several servers for work: DRAM, L2, the tensor cores, the ALUs, the dispatcher. Two bounds hold (Denning and Buzen,
+1978): few residents deliver at most one result each in the time that a program takes alone, and many at most what the
+slowest server can. The time is the larger of the two, with a smooth change between them. The constants stand in
+`calibration.py`; docs/model-accuracy.md says how far the model is off.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False, figures: Ca
     }  # fmt: skip
     waiting = _waiting_us(profile, dram, moved, figures)
     customers = resident * (profile.num_stages if profile.pipelined_steps else 1)
-    cycle = _cycle_us(demands, waiting, customers)
+    cycle = _cycle_us(demands, waiting, customers, figures)
     total = figures.launch + rounds * cycle / customers
     stream = dram * programs / (spec.copy_gb_per_s * 1e3)
     total += min(figures.ramp, figures.cold + stream)
@@ -121,6 +121,8 @@ def _tensor_us(profile: Profile, spec: GpuSpec, figures: Calibration) -> float:
     for kind, flops in profile.dot_flops.items():
         peak = peaks.get(kind, 0.0)
         share = figures.tf32_share if kind == "tf32" else figures.tensor_share
+        # A wide tile feeds the tensor cores from shared memory with fewer bytes a product than a narrow one.
+        share *= (profile.dot_columns / (profile.dot_columns + 32)) / (256 / 288)
         if profile.dot_rows < 64:
             share *= figures.small_tile_share
         peak = peak * share or spec.fp32_tflop_per_s * 0.85
@@ -143,12 +145,9 @@ def _waiting_us(profile: Profile, dram: float, moved: float, figures: Calibratio
     return figures.start + profile.memory_steps * latency + barriers
 
 
-def _cycle_us(demands: dict[str, float], waiting: float, customers: int) -> float:
-    """Mean time from one program's start to its end with `customers` resident, by exact mean-value analysis."""
-    queues = dict.fromkeys(demands, 0.0)
-    cycle = waiting
-    for count in range(1, customers + 1):
-        times = {name: demand * (1 + queues[name]) for name, demand in demands.items()}
-        cycle = waiting + sum(times.values())
-        queues = {name: count / cycle * time for name, time in times.items()}
-    return cycle
+def _cycle_us(demands: dict[str, float], waiting: float, customers: int, figures: Calibration) -> float:
+    """Mean time between two programs' ends, times `customers`: the time a program takes with that many resident."""
+    by_latency = (waiting + sum(demands.values())) / customers
+    by_server = max(demands.values())
+    power = figures.sharpness
+    return float((by_latency**power + by_server**power) ** (1 / power) * customers)

@@ -88,6 +88,7 @@ class LaunchTrace:
     profile: Any = None
     estimate: Any = None
     sampled: Any = None
+    stored: Any = None
 
     def repeat(self, earlier: LaunchTrace) -> None:
         """Takes over what an identical launch did, which this one would do again."""
