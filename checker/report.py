@@ -81,7 +81,7 @@ def render(
     parts = [_headline(report, look), "\n".join(_stage_lines(report.stages, look))]
     if _untouched(report):
         parts.append(_welcome(report, shown, look))
-    parts += [_finding(finding, report, shown, look, sources or {}) for finding in findings]
+    parts += [_finding(finding, report.file, shown, look, sources or {}) for finding in findings]
     parts.append("\n".join(_summary(report, look)))
     parts.append(_evidence(report, look))
     if next_step:
@@ -126,10 +126,15 @@ def _welcome(report: Report, path: str, look: Look) -> str:
     )
 
 
-def _finding(finding: Finding, report: Report, path: str, look: Look, sources: Mapping[str, str]) -> str:
+def finding_text(finding: Finding, file: str, path: str, look: Look) -> str:
+    """One finding alone, as a report shows it. `path` is how the learner would type `file`."""
+    return _finding(finding, file, path, look, {})
+
+
+def _finding(finding: Finding, file: str, path: str, look: Look, sources: Mapping[str, str]) -> str:
     lines = [look.paint(f"{finding.code} {finding.title}", "red", bold=True)]
     if finding.file:
-        name = path if finding.file == report.file else finding.file
+        name = path if Path(finding.file).absolute() == Path(file).absolute() else _near(finding.file)
         place = [name, *(str(part) for part in (finding.line, finding.column) if part is not None)]
         lines.append("  " + look.paint(":".join(place), "cyan"))
         lines += _source_line(finding, look, sources)
@@ -141,6 +146,14 @@ def _finding(finding: Finding, report: Report, path: str, look: Look, sources: M
         lines.append(look.fill(_sentence(finding.advice), "  "))
     lines.append("  " + look.paint(f"More: kata explain {finding.code}", dim=True))
     return "\n".join(lines)
+
+
+def _near(file: str) -> str:
+    """A path as one would type it from here, where that is shorter."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except ValueError:
+        return file
 
 
 def _source_line(finding: Finding, look: Look, sources: Mapping[str, str]) -> list[str]:
