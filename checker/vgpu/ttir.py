@@ -126,6 +126,9 @@ def _walk(region: Region) -> Iterator[Op]:
 def parse_type(text: str) -> Type:
     """`tensor<32x1x!tt.ptr<f16>>` -> Type("ptr", (32, 1), "f16")."""
     text = text.strip()
+    if text.startswith("<"):
+        # Where only one type is possible, MLIR leaves its name out: `: <f32>, <256xf32>` are a pointer, a descriptor.
+        text = ("!tt.tensordesc" if re.match(r"<(tensor<|\d)", text) else "!tt.ptr") + text
     if text.startswith("tensor<"):
         inner = text[len("tensor<") : -1]
         shape = []
@@ -140,7 +143,8 @@ def parse_type(text: str) -> Type:
     if text.startswith("!tt.tensordesc<"):
         inner = text[len("!tt.tensordesc<") : -1]
         block = parse_type(inner if inner.startswith("tensor<") else f"tensor<{inner}>")
-        return Type("desc", block.shape, block.element)
+        # A descriptor of integers says whether they are signed (`si32`), the blocks loaded from it do not.
+        return Type("desc", block.shape, re.sub(r"^[su]i(?=\d)", "i", block.element))
     return Type(text)
 
 
