@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from checker.vgpu.ttir import Function, Op, Region
 
-__all__ = ["Analysis", "Contraction", "analyse"]
+__all__ = ["ATOMICS", "POLLS", "Analysis", "Contraction", "analyse"]
 
 _POINTER_STEPS = frozenset(
     {
@@ -26,6 +26,8 @@ _POINTER_STEPS = frozenset(
 )
 ATOMICS = frozenset(["tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"])
 _ACCESSES = frozenset(["tt.load", "tt.store", *ATOMICS])
+# What a loop that waits for another program looks at memory with.
+POLLS = frozenset(["tt.load", *ATOMICS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def analyse(function: Function, *, fusion: bool) -> Analysis:
     if fusion:
         _contract(function.body, producers, result)
     in_loops = [op for outer in ops if outer.name == "scf.while" for region in outer.regions for op in _ops(region)]
-    result.sequential = any(op.name in ATOMICS for op in in_loops) or any(
+    polls = any(op.name in ATOMICS or "isVolatile" in op.attrs for op in in_loops)
+    result.sequential = polls or any(
         (op.name in ATOMICS and op.name != "tt.atomic_rmw") or (op.name in ATOMICS and set(op.results) & result.used)
         for op in ops
     )

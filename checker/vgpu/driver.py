@@ -482,7 +482,9 @@ def _bind(entry: ttir.Function, signature: dict[str, Any], bound: dict[str, Any]
                 base = np.array([buffer.base], dtype=np.int64)
                 shape = [np.array([n], dtype=np.int64) for n in value.shape]
                 strides = [np.array([n], dtype=np.int64) for n in value.strides]
-                values.append(Descriptor(base, shape, strides, kind, len(buffers) - 1))
+                rounds = bool(getattr(value, "round_f32_to_tf32", False))
+                padding = "nan" if value.padding == "nan" else "zero"
+                values.append(Descriptor(base, shape, strides, kind, len(buffers) - 1, padding, rounds))
                 pending = list(rest)
             else:
                 values.append(np.array([buffer.base], dtype=np.int64))

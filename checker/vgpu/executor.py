@@ -8,15 +8,15 @@ atomics runs one program at a time, in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from checker.vgpu import arithmetic
-from checker.vgpu.analysis import Analysis
+from checker.vgpu.analysis import POLLS, Analysis
+from checker.vgpu.atomics import Atomic, known
 from checker.vgpu.errors import NotModelled, SourceLine, VirtualGpuError
-from checker.vgpu.floats import NUMPY, WIDTH, Array
+from checker.vgpu.floats import NUMPY, WIDTH, Array, poison, round_tf32
 from checker.vgpu.memory import LaunchMemory, Site
 from checker.vgpu.trace import Access, LaunchTrace
 from checker.vgpu.ttir import Block, Function, Module, Op, Type
@@ -38,14 +38,28 @@ def current_site() -> SourceLine | None:
 
 
 class Descriptor:
-    """A tensor descriptor value: base address and, per dimension, extent and stride in elements, for all programs."""
+    """A tensor descriptor value: base address and, per dimension, extent and stride in elements, for all programs.
 
-    def __init__(self, base: Array, shape: Sequence[Array], strides: Sequence[Array], kind: Type, origin: int) -> None:
+    What lies outside reads as `padding`, "zero" or "nan"; `rounds` says that float32 is rounded to tf32 when loaded.
+    """
+
+    def __init__(
+        self,
+        base: Array,
+        shape: Sequence[Array],
+        strides: Sequence[Array],
+        kind: Type,
+        origin: int,
+        padding: str = "zero",
+        rounds: bool = False,
+    ) -> None:
         self.base = base
         self.shape = shape
         self.strides = strides
         self.kind = kind
         self.origin = origin
+        self.padding = padding
+        self.rounds = rounds
 
 
 class Executor:
@@ -201,8 +215,9 @@ class Executor:
         outer = self.active
         results: list[Any] = [None] * len(op.results)
         polls = 0
-        watching = any(o.name in ("tt.atomic_rmw", "tt.atomic_cas", "tt.load") for o in (*before.ops, *after.ops))
+        watching = any(o.name in POLLS for o in (*before.ops, *after.ops))
         while True:
+            memory_before = self.memory.changes
             _CURRENT[0] = op.where
             for (slot, _), value in zip(before.args, carried, strict=True):
                 self.env[slot] = value
@@ -221,9 +236,11 @@ class Executor:
             for (slot, _), value in zip(after.args, passed, strict=True):
                 self.env[slot] = value
             end = self._block(after)
-            carried = [self.env[slot] for slot in end.operands]
+            old, carried = carried, [self.env[slot] for slot in end.operands]
             polls += 1
-            if watching and polls > _PATIENCE and self.analysis.sequential:
+            # Nothing carried on and nothing stored: every further round would be like this one.
+            stuck = self.memory.changes == memory_before and all(map(np.array_equal, old, carried))
+            if watching and (stuck or (polls > _PATIENCE and self.analysis.sequential)):
                 raise VirtualGpuError(
                     "K505",
                     f"program {self.memory.program(int(self.programs[0]))} waits in a loop for a value that no earlier "
@@ -272,6 +289,9 @@ class Executor:
         self.env, self.function, self.analysis, self.active = saved
         for slot, value in zip(op.results, results, strict=True):
             self.env[slot] = value
+
+    def _nothing(self, op: Op) -> None:
+        """A barrier: the warps of a program are not apart here."""
 
     # Blocks and their shapes.
 
@@ -483,36 +503,40 @@ class Executor:
         shape, element = pointer.shape, pointer.pointee
         _known(element, op)
         addresses = self._rows(self.env[op.operands[0]], shape)
-        values = self._rows(self.env[op.operands[-1 if op.name == "tt.atomic_cas" else 1]], shape).reshape(-1)
-        hint = self._origin(op.operands[0])
         if op.name == "tt.atomic_cas":
             mask = self._mask(None, shape)
-            expected = self._rows(self.env[op.operands[1]], shape).reshape(-1)
-            update = partial(_swap_if_equal, expected, values)
-            bulk = None
+            expected, values = (self._rows(self.env[slot], shape).reshape(-1) for slot in op.operands[1:3])
+            atomic = Atomic("cas", element, values, expected)
         else:
             mask = self._mask(op.operands[2] if len(op.operands) > 2 else None, shape)
-            if op.words[0] not in _UPDATES:
-                raise NotModelled(f"the atomic `{op.words[0]}`", where=op.where)
-            update = partial(_combine_lane, _UPDATES[op.words[0]], values)
-            whole = op.words[0] in ("fadd", "add") and element in ("f32", "f64", "i32", "i64")
-            bulk = (lambda flat, at, lanes: np.add.at(flat, at, values[lanes])) if whole else None
-        self._note(op, "atomic", addresses, mask, WIDTH[element], hint, True)
+            atomic = _atomic_named(op, element, self._rows(self.env[op.operands[1]], shape))
         ordered = bool(op.results) and op.results[0] in self.analysis.used
-        result = self.memory.exchange(
-            addresses, mask, element, self.programs, self._site(op), hint, update, ordered, bulk
-        )
+        result = self._exchange(op, atomic, addresses, mask, self._origin(op.operands[0]), ordered)
         if op.results:
             self.env[op.results[0]] = result.reshape(self.programs.size, *shape)
+
+    def _exchange(self, op: Op, atomic: Atomic, addresses: Array, mask: Array, hint: int, ordered: bool) -> Array:
+        self._note(op, "atomic", addresses, mask, WIDTH[atomic.element], hint, True)
+        return self.memory.exchange(
+            addresses, mask, atomic.element, self.programs, self._site(op), hint, atomic, ordered
+        )
+
+    def _descriptor_reduce(self, op: Op) -> None:
+        rank = len(self.env[op.operands[0]].kind.shape)
+        descriptor, addresses, mask = self._descriptor_lanes(op, op.operands[1 : 1 + rank])
+        mask = mask if self.active is None else mask & self.active[:, None]
+        values = self._rows(self.env[op.operands[-1]], op.types[-1].shape)
+        atomic = _atomic_named(op, descriptor.kind.pointee, values)
+        self._exchange(op, atomic, addresses, mask, descriptor.origin, ordered=False)
 
     def _make_descriptor(self, op: Op) -> None:
         kind = op.types[-1]
         rank = len(kind.shape)
         base, *rest = (self.env[slot] for slot in op.operands)
-        element = op.types[0].element if op.types[0].element in WIDTH else kind.element
-        described = Type("desc", kind.shape, kind.pointee or element)
         origin = self._origin(op.operands[0])
-        self.env[op.results[0]] = Descriptor(base, rest[:rank], rest[rank : 2 * rank], described, origin)
+        # 1 is zero, 2 is NaN: PaddingOption of the dialect.
+        padding = "nan" if op.attrs.get("padding", "1").startswith("2") else "zero"
+        self.env[op.results[0]] = Descriptor(base, rest[:rank], rest[rank : 2 * rank], kind, origin, padding)
 
     def _descriptor_lanes(self, op: Op, index: Sequence[int]) -> tuple[Descriptor, Array, Array]:
         descriptor: Descriptor = self.env[op.operands[0]]
@@ -536,8 +560,10 @@ class Executor:
         mask = mask if self.active is None else mask & self.active[:, None]
         element = descriptor.kind.pointee
         self._note(op, "load", addresses, mask, WIDTH[element], descriptor.origin, True)
-        zero = np.zeros((1, 1), dtype=NUMPY[element])
-        values = self.memory.load(addresses, mask, zero, element, self.programs, self._site(op), descriptor.origin)
+        padding = np.full((1, 1), poison(element, descriptor.padding), dtype=NUMPY[element])
+        values = self.memory.load(addresses, mask, padding, element, self.programs, self._site(op), descriptor.origin)
+        if descriptor.rounds and element == "f32":
+            values = round_tf32(values)
         block = values.reshape(self.programs.size, *descriptor.kind.shape)
         self.env[op.results[0]] = block.reshape(self.programs.size, *op.type.shape)
 
@@ -647,19 +673,12 @@ def _known(element: str, op: Op) -> None:
         raise NotModelled(f"the number format {element}", where=op.where)
 
 
-def _swap_if_equal(expected: Array, values: Array, old: Any, lane: int) -> Any:
-    return values[lane] if old == expected[lane] else old
+def _atomic_named(op: Op, element: str, values: Array) -> Atomic:
+    name = op.words[0]
+    if not known(name):
+        raise NotModelled(f"the atomic `{name}`", where=op.where)
+    return Atomic(name, element, values.reshape(-1))
 
-
-def _combine_lane(function: Callable[[Any, Any], Any], values: Array, old: Any, lane: int) -> Any:
-    return function(old, values[lane])
-
-
-_UPDATES: dict[str, Callable[[Any, Any], Any]] = {
-    "fadd": lambda a, b: a + b, "add": lambda a, b: a + b, "max": max, "min": min, "exch": lambda a, b: b,
-    "umax": lambda a, b: a if a % 2**64 >= b % 2**64 else b, "umin": lambda a, b: a if a % 2**64 <= b % 2**64 else b,
-    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b, "xchg": lambda a, b: b,
-}  # fmt: skip
 
 _TERMINATORS = frozenset(
     ["tt.return", "scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return", "cf.br", "cf.cond_br"]
@@ -698,6 +717,9 @@ _HANDLERS: dict[str, Callable[[Executor, Op], None]] = {
     "tt.make_tensor_descriptor": Executor._make_descriptor,
     "tt.descriptor_load": Executor._descriptor_load,
     "tt.descriptor_store": Executor._descriptor_store,
+    "tt.descriptor_reduce": Executor._descriptor_reduce,
+    "gpu.barrier": Executor._nothing,
+    "ttg.barrier": Executor._nothing,
     "tt.print": Executor._print,
     "tt.assert": Executor._assert,
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NUMPY", "WIDTH", "Array", "decode", "encode", "fma", "poison", "round_to", "truncate_tf32"]
+__all__ = ["NUMPY", "WIDTH", "Array", "decode", "encode", "fma", "poison", "round_tf32", "round_to", "truncate_tf32"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -56,6 +56,13 @@ def truncate_tf32(values: Array) -> Array:
     """Drops the low 13 bits of float32, as tensor cores do to the operands of a tf32 product."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return (bits & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def round_tf32(values: Array) -> Array:
+    """Rounds float32 to the nearest tf32, ties away from zero, as loads through a descriptor can."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values)
 
 
 def fma(element: str, a: Array, b: Array, c: Array) -> Array:

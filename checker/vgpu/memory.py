@@ -17,6 +17,7 @@ import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from checker.vgpu import floats
+from checker.vgpu.atomics import Atomic
 from checker.vgpu.errors import SourceLine
 from checker.vgpu.floats import Array
 from checker.vgpu.trace import Violation
@@ -236,6 +237,7 @@ class LaunchMemory:
     same_bytes: int = 0
     check_races: bool = True
     changed: set[int] = field(default_factory=set)
+    changes: int = 0
 
     def buffer_of(self, addresses: Array, mask: Array, hint: int) -> Buffer | None:
         """The buffer whose slot holds the first active address; `hint` (an argument number) where none is active."""
@@ -292,10 +294,11 @@ class LaunchMemory:
         new = floats.encode(element, np.broadcast_to(values, addresses.shape)[ok])
         shadow = self.shadows.of(buffer)
         slots = buffer.slots(where)
+        fresh = _bits(flat[where]) != _bits(new)
         if self.check_races:
-            self._note_write(buffer, shadow, slots, where, new, flat, ok, programs, site)
-        if buffer.number not in self.changed and (_bits(flat[where]) != _bits(new)).any():
-            self.changed.add(buffer.number)
+            self._note_write(buffer, shadow, slots, where, new, fresh, ok, programs, site)
+        if fresh.any():
+            self._note_change(buffer)
         flat[where] = new
         shadow.written[slots] = True
 
@@ -307,14 +310,10 @@ class LaunchMemory:
         programs: Array,
         site: _Site,
         hint: int,
-        update: Callable[[Any, int], Any],
+        atomic: Atomic,
         ordered: bool,
-        bulk: Callable[[Array, Array, Array], None] | None = None,
     ) -> Array:
-        """An atomic: for each lane in order, `new = update(old, lane)`; returns the old values (0 where masked off).
-
-        `bulk(flat, offsets, lanes)` is taken instead where nobody asks for the old values (`ordered` False).
-        """
+        """An atomic, lane by lane; returns the old values (0 where masked off), right if `ordered` asks for them."""
         result = np.zeros(addresses.shape, dtype=floats.NUMPY[element])
         buffer = self.buffer_of(addresses, mask, hint)
         if buffer is None:
@@ -327,20 +326,15 @@ class LaunchMemory:
         lanes = np.flatnonzero(ok.reshape(-1))
         shadow = self.shadows.of(buffer)
         slots = buffer.slots(where)
-        if not shadow.written[slots].all():
+        if (atomic.reads or ordered) and not shadow.written[slots].all():
             bad = ok.copy()
             bad[ok] = ~shadow.written[slots]
             self._add("load_unwritten", buffer, addresses, bad, programs, site)
-        self.changed.add(buffer.number)
-        if bulk is not None and not ordered:
-            bulk(buffer.flat, where, lanes)
-        else:
-            flat_result = result.reshape(-1)
-            for offset, lane in zip(where.tolist(), lanes.tolist(), strict=True):
-                old = floats.decode(element, buffer.flat[offset : offset + 1])[0]
-                flat_result[lane] = old
-                fresh = np.asarray([update(old, lane)], dtype=floats.NUMPY[element])
-                buffer.flat[offset] = floats.encode(element, floats.round_to(element, fresh))[0]
+        flat = buffer.flat if buffer.element == element else buffer.flat.view(floats.stored_dtype(element))
+        before = flat[where]
+        result.reshape(-1)[lanes] = atomic.apply(flat, where, lanes, ordered=ordered)
+        if (_bits(before) != _bits(flat[where])).any():
+            self._note_change(buffer)
         shadow.written[slots] = True
         per_program = ok.shape[1] if ok.ndim > 1 else 1
         shadow.adders()[slots] = (np.repeat(programs, per_program).reshape(ok.shape)[ok] + 1).astype(np.int32)
@@ -350,6 +344,10 @@ class LaunchMemory:
         return result
 
     # What follows keeps the shadow and collects violations.
+
+    def _note_change(self, buffer: Buffer) -> None:
+        self.changed.add(buffer.number)
+        self.changes += 1
 
     def _poison_at(self, site: _Site, lanes: str) -> str:
         """What undefined lanes of a load read. `lanes` is "masked" (held back by the mask) or "gap" (not in the view).
@@ -420,7 +418,7 @@ class LaunchMemory:
         slots: Array,
         offsets: Array,
         new: Array,
-        flat: Array,
+        changed: Array,
         ok: Array,
         programs: Array,
         site: _Site,
@@ -429,7 +427,6 @@ class LaunchMemory:
         who = (np.repeat(programs, lanes).reshape(ok.shape)[ok] + 1).astype(np.int32)
         writers = shadow.writers()
         bits = _bits(new)
-        changed = bits != _bits(flat[offsets])
         last = writers[slots]
         foreign = (last != 0) & (last != who)
         clash = foreign & changed

@@ -79,7 +79,8 @@ def test_functions_of_the_library(values):
     library[(1,)](*values, out, N=64)
     away = torch.copysign((x.abs() + 0.5).floor(), x)
     truth = [x.tanh(), torch.erf(x), p**x, p.log1p(), x.expm1(), torch.atan2(x, p), u.asin(), x.round(), x.trunc(),
-             p.rsqrt(), torch.fmod(x, p), torch.copysign(p, x), torch.zeros_like(x), x.cosh(), p.log10(), away]  # fmt: skip
+             p.rsqrt(), torch.fmod(x, p), torch.copysign(p, x), torch.zeros_like(x), x.cosh(),
+             p.log10(), away]  # fmt: skip
     for row, expected in zip(out.double(), truth, strict=True):
         torch.testing.assert_close(row, expected, rtol=1e-6, atol=1e-7)
 
