@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from checker.loading import load_module
+from checker.vgpu import aten
 from checker.vgpu.driver import VirtualGpu
 from checker.vgpu.specs import GpuSpec
 from checker.vgpu.trace import LaunchTrace
@@ -53,6 +54,15 @@ class Lab:
     def compiles(self, function: Callable[..., Any], *args: Any) -> bool:
         """Whether `function(*args)`, which launches something, compiles and fits the chip."""
         return not isinstance(self.result(function, *args), Exception)
+
+    def texts(self, function: Callable[..., Any], *args: Any) -> dict[str, str]:
+        """What the compiler wrote for the last launch of `function(*args)`: the levels that are text, in order."""
+        kernel: Any = self.launches(function, *args)[-1].kernel_handle
+        return {name: kernel.text(name) for name in self.levels() if name not in ("cubin", "hsaco")}
+
+    def eager(self, function: Callable[..., Any], *args: Any) -> aten.Cost:
+        """What the PyTorch operations in `function(*args)` cost on the chip. Shapes count, values are not computed."""
+        return aten.cost(function, *args, spec=self.spec)
 
     def levels(self) -> tuple[str, ...]:
         """The intermediate representations of this Triton, in the order in which it makes them."""

@@ -1,0 +1,50 @@
+"""The probes with which a question finds its truth."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+import triton
+import triton.language as tl
+
+from checker.judge import open_gpu
+from checker.lab import Lab
+
+
+@triton.jit
+def _total(x_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    tl.store(y_ptr, tl.sum(x, axis=0))
+
+
+def lab() -> Lab:
+    return Lab(open_gpu("h200"), ModuleType("spec"))
+
+
+def launch_total(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty(1)
+    _total[(1,)](x, y, BLOCK_SIZE=x.numel())
+    return y
+
+
+def test_texts_hold_each_readable_level_of_the_last_launch() -> None:
+    texts = lab().texts(launch_total, torch.ones(256))
+    assert list(texts) == ["ttir", "ttgir", "llir", "ptx"]
+    assert "tt.reduce" in texts["ttir"]
+    assert "#blocked" not in texts["ttir"]
+    assert "#blocked" in texts["ttgir"]
+    assert "shfl.sync" in texts["ptx"]
+
+
+def test_eager_counts_what_each_operation_reads_and_writes() -> None:
+    x = torch.ones(1000, dtype=torch.float16)
+    found = lab().eager(lambda gate, up: torch.nn.functional.silu(gate) * up, x, x)
+    assert [operation.name for operation in found.operations] == ["silu", "mul"]
+    assert found.bytes == (2 + 3) * 1000 * 2
+
+
+def test_launches_run_and_are_traced() -> None:
+    (launch,) = lab().launches(launch_total, torch.ones(256))
+    assert launch.bytes_loaded == 1024
+    assert lab().result(launch_total, torch.ones(256)).item() == 256
