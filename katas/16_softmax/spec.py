@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 INF, NAN = float("inf"), float("nan")
 
+# Units in the last place that a float32 result may always err by. The chip computes exp with ex2.approx and divides
+# with div.full: two each (CUDA C++ Programming Guide, "Mathematical Functions"), which PyTorch on a CPU does not show.
+# The rounding of a sum over a row adds up to 4.5 (the worst of 2400 draws), and PyTorch may be lucky with its own.
+UNITS = 8.0
+
 # `layout` says how x lies in memory, `values` what lies there; see _lay_out and _set_values.
 CASES = [
     Case("64 x 64, a power of two", shape=(64, 64), dtype=F32),
@@ -104,20 +109,8 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 
 def torch_op(x: torch.Tensor) -> torch.Tensor:
-    """PyTorch's own softmax: of eight orders of the columns, for each element the result that errs most.
-
-    The error is the yardstick. In float32 it comes from the rounding of one sum a row, and a single order can be
-    lucky: over 300 draws of 64 x 100 a right kernel then erred up to 2.8 times as much, and 1.8 times against this.
-    """
-    orders = torch.Generator().manual_seed(0)
-    exact = reference(x)
-    worst = torch.softmax(x, dim=1)
-    for _ in range(7):
-        order = torch.randperm(x.shape[1], generator=orders).to(x.device)
-        result = torch.empty_like(worst)
-        result[:, order] = torch.softmax(x[:, order], dim=1)
-        worst = torch.where((result - exact).abs() > (worst - exact).abs(), result, worst)
-    return worst
+    """PyTorch's own softmax."""
+    return torch.softmax(x, dim=1)
 
 
 def least_bytes(case: Case) -> int:
