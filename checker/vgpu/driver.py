@@ -24,6 +24,7 @@ from triton.backends.compiler import GPUTarget
 
 from checker.vgpu import resources, specs, ttir
 from checker.vgpu.analysis import Analysis, analyse
+from checker.vgpu.authors import Authors
 from checker.vgpu.clock import Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
@@ -52,6 +53,7 @@ class Session:
 
     `poison` is what undefined lanes read; `poison_only` restricts it to some source places. `tuning` is "first"
     (an autotuner takes the first configuration that runs) or "all" (it times every one on the modelled clock).
+    `authors`, where given, learns who stored what; `before_launch` is told of each launch before it runs.
     """
 
     launches: list[LaunchTrace] = field(default_factory=list)
@@ -69,6 +71,8 @@ class Session:
     on_compile: Callable[[bool], None] | None = None
     echo: Callable[[str], None] | None = None
     replays: Replays = field(default_factory=Replays)
+    authors: Authors | None = None
+    before_launch: Callable[[LaunchTrace, list[Buffer]], None] | None = None
 
 
 @dataclass
@@ -338,6 +342,8 @@ class VirtualGpu:
         if self.session.timing:
             self._time(kernel, values, buffers, trace, (*key, tuple(b.tensor.data_ptr() for b in buffers)))
             return
+        if self.session.before_launch is not None:
+            self.session.before_launch(trace, buffers)
         replays = self.session.replays
         state = replays.state([buffer.tensor for buffer in buffers])
         # A kernel that changes what it reads gives other bytes each time: only a benchmark may stop caring.
@@ -355,6 +361,8 @@ class VirtualGpu:
             poison=self.session.poison,
             poison_only=self.session.poison_only,
             check_races=self.session.check_races,
+            authors=self.session.authors,
+            launch=len(self.session.launches),
         )
         executor = Executor(
             module,

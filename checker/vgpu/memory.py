@@ -18,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from checker.vgpu import floats
 from checker.vgpu.atomics import Atomic
+from checker.vgpu.authors import Authors
 from checker.vgpu.errors import SourceLine
 from checker.vgpu.floats import Array
 from checker.vgpu.trace import Violation
@@ -99,8 +100,14 @@ class Shadows:
         self._uninitialised[storage.data_ptr()] = _Storage(storage)
 
     def mark_written(self, tensor: Any) -> None:
-        """Says that the host wrote the storage of `tensor` (a fill or a copy)."""
-        key = tensor.untyped_storage().data_ptr()
+        """Says that the host wrote the elements of `tensor` (a fill or a copy)."""
+        storage = tensor.untyped_storage()
+        key = storage.data_ptr()
+        whole = tensor.numel() * tensor.element_size() == storage.nbytes()
+        if not whole and key in self._uninitialised:
+            buffer = Buffer(tensor, "", -1)
+            self.of(buffer).written[buffer.slots(buffer.offsets_in_order())] = True
+            return
         self._uninitialised.pop(key, None)
         for (pointer, *_), shadow in self._shadows.items():
             if pointer == key:
@@ -237,6 +244,8 @@ class LaunchMemory:
     same_bytes: int = 0
     check_races: bool = True
     changed: set[int] = field(default_factory=set)
+    authors: Authors | None = None
+    launch: int = 0
     changes: int = 0
 
     def buffer_of(self, addresses: Array, mask: Array, hint: int) -> Buffer | None:
@@ -301,6 +310,8 @@ class LaunchMemory:
             self._note_change(buffer)
         flat[where] = new
         shadow.written[slots] = True
+        if self.authors is not None:
+            self.authors.stored(buffer, flat, where, self.launch)
 
     def exchange(
         self,
@@ -336,6 +347,8 @@ class LaunchMemory:
         if (_bits(before) != _bits(flat[where])).any():
             self._note_change(buffer)
         shadow.written[slots] = True
+        if self.authors is not None:
+            self.authors.stored(buffer, buffer.flat, where, self.launch)
         per_program = ok.shape[1] if ok.ndim > 1 else 1
         shadow.adders()[slots] = (np.repeat(programs, per_program).reshape(ok.shape)[ok] + 1).astype(np.int32)
         if ordered:
