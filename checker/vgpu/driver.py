@@ -22,7 +22,7 @@ import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 
-from checker.vgpu import resources, specs, ttir
+from checker.vgpu import places, resources, specs, ttir
 from checker.vgpu.analysis import Analysis, analyse
 from checker.vgpu.authors import Authors
 from checker.vgpu.clock import Estimate, estimate
@@ -100,6 +100,8 @@ class _Kernel:
             self.module = ttir.parse(self.text("ttir"), column_base=_COLUMN_BASE)
             if file:
                 self.module.moved_to(file)
+            if _COLUMN_BASE == 0:
+                places.mend(self.module)
             self.analyses = {n: analyse(f, fusion=self.fusion) for n, f in self.module.functions.items()}
         return self.module
 

@@ -437,8 +437,9 @@ class _Parser:
         rest, op.attrs = _attributes(rest)
         head, kinds = _split_top(rest, " : ")
         if op.name == "tt.call":
-            callee, _, head = head.partition("(")
-            op.words = (callee.strip(' @"'),)
+            callee = re.match(r'\s*@("[^"]*"|[\w.$\-]+)', head)
+            op.words = (callee[1].strip('"') if callee else "",)
+            head = head[callee.end() :] if callee else head
         if op.name == "tt.assert":
             op.words = tuple(re.findall(r'"((?:[^"\\]|\\.)*)"', head))
             head = re.sub(r'"(?:[^"\\]|\\.)*"', "", head)
