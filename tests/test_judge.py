@@ -1,0 +1,73 @@
+"""What the judge says about a function with several results: which of them is wrong, and the line that stored it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from checker.cases import Case
+from checker.findings import Finding
+from checker.judge import Subject, check_case
+from checker.loading import load_kernel
+
+FILE = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def both_kernel(x_ptr, s_ptr, d_ptr, BLOCK_SIZE: tl.constexpr):
+    offs = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offs)
+    tl.store(s_ptr + offs, {square})
+    tl.store(d_ptr + offs, {double}{mask})
+
+
+def both(x):
+    s, d = torch.empty_like(x), torch.empty_like(x)
+    both_kernel[(1,)](x, s, d, BLOCK_SIZE=16)
+    return s, d
+"""
+
+
+def judged(tmp_path: Path, square: str = "x * x", double: str = "x + x", mask: str = "") -> list[Finding]:
+    spec = ModuleType("spec")
+    vars(spec).update(
+        make_inputs=lambda case, *, seed, device: (torch.arange(16.0) + 3,),
+        reference=lambda x: (x.double() ** 2, x.double() * 2),
+        torch_op=lambda x: (x * x, x * 2),
+    )
+    file = tmp_path / "kernel.py"
+    file.write_text(FILE.format(square=square, double=double, mask=mask))
+    module = load_kernel(file)
+    return check_case(Subject(module, spec, module.both, file, "h200"), Case("16 numbers"), seed=1)
+
+
+def test_both_right(tmp_path: Path) -> None:
+    assert judged(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "number", "line", "element"),
+    [
+        ({"square": "x"}, 1, 11, "element 0 is 3; it must be 9"),
+        ({"double": "x"}, 2, 12, "element 0 is 3; it must be 6"),
+    ],
+)
+def test_a_wrong_result_is_named_with_its_own_store(
+    tmp_path: Path, wrong: dict[str, str], number: int, line: int, element: str
+) -> None:
+    (found,) = judged(tmp_path, **wrong)
+    assert found.code == "K601"
+    assert found.message.startswith(f"result {number} of 2: {element}")
+    assert found.line == line
+
+
+def test_an_unwritten_result_is_named(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, mask=", mask=offs < 0")
+    assert found.code == "K404"
+    assert found.message.startswith("result 2 of 2: no element of the result was written")
