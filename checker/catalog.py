@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,29 @@ from checker.errors import KataUsageError
 
 STARTS = ("blank", "slow", "faulty")
 """What a skeleton's TODO blocks hold: nothing yet, code to make faster, or code to mend."""
+
+
+AGAINST = ("bound", "bytes", "reference", "torch")
+"""What a threshold may refer to: the physical bound, the least bytes, the solution, or eager PyTorch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedCase:
+    """One input on which a kernel is timed, and the one threshold that binds there.
+
+    `params` are those of the spec's cases, dtypes by name. The ratio that must be `at_least` so large is the figure
+    named by `to` over the kernel's own: the bound's time, the least bytes over those requested, the solution's time,
+    or the time of the spec's function `against` as eager PyTorch. `refuses` and `passes` name a slow and a plain
+    kernel with their ratios, so that a reader sees what the threshold tells apart.
+    """
+
+    id: str
+    params: Mapping[str, Any]
+    to: str
+    at_least: float
+    against: str
+    refuses: str
+    passes: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +50,10 @@ class TodoText:
 
 @dataclass(frozen=True, slots=True)
 class Kata:
-    """One kata. `requires` holds ids of katas on lower rungs; `fails_at` is the stage its skeleton fails."""
+    """One kata. `requires` holds ids of katas on lower rungs; `fails_at` is the stage its skeleton fails.
+
+    `fairness` is False where the lesson is on the host, so that nobody asks which kernel stored the result.
+    """
 
     id: str
     title: str
@@ -42,6 +68,8 @@ class Kata:
     aliases: tuple[str, ...]
     todos: tuple[TodoText, ...]
     folder: Path
+    speed: tuple[SpeedCase, ...] = ()
+    fairness: bool = True
 
     @property
     def number(self) -> int:
@@ -153,6 +181,33 @@ def _kata(data: dict[str, Any], folder: Path) -> Kata:
         aliases=tuple(data.get("aliases", ())),
         todos=tuple(TodoText(todo["number"], todo["text"], tuple(todo["hints"])) for todo in data.get("todo", ())),
         folder=folder,
+        speed=tuple(_speed_case(case) for case in data.get("speed", ())),
+        fairness=_flag(data, "fairness", default=True),
+    )
+
+
+def _flag(data: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = data.get(name, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; it must be true or false")
+    return value
+
+
+def _speed_case(data: dict[str, Any]) -> SpeedCase:
+    if data["to"] not in AGAINST:
+        raise ValueError(
+            f"speed case {data['case']!r} refers to {data['to']!r}; it must be one of {', '.join(AGAINST)}"
+        )
+    if not data["at_least"] > 0:
+        raise ValueError(f"speed case {data['case']!r} has at_least = {data['at_least']}; it must be above 0")
+    return SpeedCase(
+        id=data["case"],
+        params={name: tuple(value) if isinstance(value, list) else value for name, value in data["params"].items()},
+        to=data["to"],
+        at_least=float(data["at_least"]),
+        against=data.get("against", "eager" if data["to"] == "torch" else ""),
+        refuses=data["refuses"],
+        passes=data["passes"],
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.catalog import find_root, load, resolve
+from checker.catalog import Kata, find_root, load, resolve
 from checker.errors import KataUsageError
 
 
@@ -74,3 +74,32 @@ def test_a_broken_kata_toml_is_named(tree: Path, old: str, new: str, says: str) 
     with pytest.raises(KataUsageError, match=r"kata\.toml") as caught:
         load(tree)
     assert says in caught.value.given
+
+
+SPEED = """
+[[speed]]
+case = "2^20 float32"
+params = { shape = [1024, 1024], dtype = "float32" }
+to = "TO"
+at_least = AT_LEAST
+refuses = "slow_blocks: 0.10"
+passes = "the solution: 0.97"
+"""
+
+
+def with_speed(tree: Path, to: str, at_least: str) -> Kata:
+    file = tree / "katas" / "01_first_step" / "kata.toml"
+    file.write_text(file.read_text() + SPEED.replace("TO", to).replace("AT_LEAST", at_least))
+    return load(tree)[0]
+
+
+def test_speed_cases_hold_parameters_and_one_threshold(tree: Path) -> None:
+    (case,) = with_speed(tree, "torch", "3").speed
+    assert case.params == {"shape": (1024, 1024), "dtype": "float32"}
+    assert (case.to, case.at_least, case.against) == ("torch", 3.0, "eager")
+
+
+@pytest.mark.parametrize(("to", "at_least"), [("luck", "0.8"), ("bound", "0.0"), ("bound", '"fast"')])
+def test_a_threshold_that_means_nothing_is_refused(tree: Path, to: str, at_least: str) -> None:
+    with pytest.raises(KataUsageError, match=r"kata\.toml"):
+        with_speed(tree, to, at_least)

@@ -72,7 +72,7 @@ class Session:
     echo: Callable[[str], None] | None = None
     replays: Replays = field(default_factory=Replays)
     authors: Authors | None = None
-    before_launch: Callable[[LaunchTrace, list[Buffer]], None] | None = None
+    before_launch: Callable[[Session, LaunchTrace, list[Buffer]], None] | None = None
 
 
 @dataclass
@@ -345,7 +345,7 @@ class VirtualGpu:
             self._time(kernel, values, buffers, trace, (*key, tuple(b.tensor.data_ptr() for b in buffers)))
             return
         if self.session.before_launch is not None:
-            self.session.before_launch(trace, buffers)
+            self.session.before_launch(self.session, trace, buffers)
         replays = self.session.replays
         state = replays.state([buffer.tensor for buffer in buffers])
         # A kernel that changes what it reads gives other bytes each time: only a benchmark may stop caring.
@@ -411,6 +411,7 @@ class VirtualGpu:
         profile = profiler.profile()
         trace.profile = profile
         trace.sampled = sampled if sampled is not None else range(trace.programs)
+        trace.stored = memory.stored
         found = trace.estimate = estimate(profile, self.spec, warm=warm)
         return found
 

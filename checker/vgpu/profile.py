@@ -86,9 +86,16 @@ class Profile:
 
 
 class UntrackedMemory(LaunchMemory):
-    """Memory without a history: legal lanes are read, and written if `stores`; nothing is reported."""
+    """Memory without a history: legal lanes are read, and written if `stores`; nothing is reported.
+
+    `stored` holds, by argument, the element offsets that were written.
+    """
 
     stores = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.stored: dict[str, list[Array]] = {}
 
     def _note_read(self, *_: Any) -> None:
         return
@@ -107,7 +114,9 @@ class UntrackedMemory(LaunchMemory):
             return
         ok, offsets = self._legal("store", buffer, addresses, mask, programs, site, element)
         flat = buffer.flat if buffer.element == element else buffer.flat.view(floats.stored_dtype(element))
-        flat[offsets[ok]] = floats.encode(element, np.broadcast_to(values, addresses.shape)[ok])
+        where = offsets[ok]
+        flat[where] = floats.encode(element, np.broadcast_to(values, addresses.shape)[ok])
+        self.stored.setdefault(buffer.name, []).append(where)
 
 
 class Profiler(Executor):

@@ -62,7 +62,8 @@ class LaunchTrace:
     """One launch: which kernel, how it was called, what it touched, what it did wrong.
 
     `scalars` holds the run-time scalars and constants by name; `registers`, `spills` and `shared_bytes` come from
-    the compiled binary; `written` gives per tensor argument how many of its elements this launch stored.
+    the compiled binary. In timing mode `sampled` holds the programs that ran, `stored` by tensor argument the element
+    offsets they wrote, `profile` and `estimate` what they cost.
     """
 
     kernel: str
