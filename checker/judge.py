@@ -191,13 +191,20 @@ def _memory(subject: Subject, run: _Run, case: Case) -> Finding | None:
     found = memory_findings.input_stored(run.launches, storages, allowed, case.id)
     if found:
         return found
-    for output in _outputs(run.result):
+    for number, output in enumerate(_outputs(run.result)):
         missing = run.session.shadows.unwritten(output)
         if missing is not None and missing.size:
-            return memory_findings.unwritten(
+            found = memory_findings.unwritten(
                 missing.tolist(), output.numel(), tuple(output.shape), run.launches, output, str(subject.file), case.id
             )
+            return replace(found, message=_which(run, number) + found.message)
     return None
+
+
+def _which(run: _Run, number: int) -> str:
+    """Words before a message about one of several results."""
+    count = len(_outputs(run.result))
+    return f"result {number + 1} of {count}: " if count > 1 else ""
 
 
 def _argument_names(entry: Callable[..., Any]) -> list[str]:
@@ -306,10 +313,10 @@ def _wrong_anyway(
         for changed in runs:
             touched |= changed[i] if changed is not None else torch.ones_like(touched)
         mended.append(torch.where(touched.reshape(output.shape), want.to(output.dtype), output))
-    mismatch = _compare(subject, mended, pristine)
-    if mismatch is None or not mismatch.gross:
+    wrong = _compare(subject, mended, pristine)
+    if wrong is None or not wrong[1].gross:
         return None
-    return _value_finding(subject, run, pristine, case, mismatch)
+    return _value_finding(subject, run, pristine, case, *wrong)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -324,25 +331,26 @@ def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) 
     if getattr(subject.spec, "DOT_PRECISION", None) == "tf32" and _has_float32(pristine):
         # The chip multiplies float32 tiles with truncated operands; a kernel that asks for more is right as well.
         attempts.append(tuple(_truncated(value) for value in pristine))
-    mismatch: Mismatch | None = None
+    wrong: tuple[int, Mismatch] | None = None
     for arguments in attempts:
-        mismatch = _compare(subject, _outputs(run.result), arguments)
-        if mismatch is None:
+        wrong = _compare(subject, _outputs(run.result), arguments)
+        if wrong is None:
             return None
-    assert mismatch is not None
-    return _value_finding(subject, run, pristine, case, mismatch)
+    assert wrong is not None
+    return _value_finding(subject, run, pristine, case, *wrong)
 
 
-def _compare(subject: Subject, outputs: list[Any], arguments: tuple[Any, ...]) -> Mismatch | None:
+def _compare(subject: Subject, outputs: list[Any], arguments: tuple[Any, ...]) -> tuple[int, Mismatch] | None:
+    """The first output that is wrong, by number, and where; None if all are right."""
     expected = _outputs(subject.spec.reference(*arguments))
     torch_op = getattr(subject.spec, "torch_op", None)
     yardsticks: Sequence[Any] = _outputs(torch_op(*arguments)) if torch_op else [None] * len(expected)
     rows = getattr(subject.spec, "GROUP", "all") == "row"
     units = getattr(subject.spec, "UNITS", 1.0)
-    for output, want, own in zip(outputs, expected, yardsticks, strict=True):
+    for number, (output, want, own) in enumerate(zip(outputs, expected, yardsticks, strict=True)):
         mismatch = numerics.compare(output, want, own, rows=rows, units=units)
         if mismatch is not None:
-            return mismatch
+            return number, mismatch
     return None
 
 
@@ -356,7 +364,9 @@ def _truncated(value: Any) -> Any:
     return value
 
 
-def _value_finding(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, mismatch: Mismatch) -> Finding:
+def _value_finding(
+    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, number: int, mismatch: Mismatch
+) -> Finding:
     code, advice = _diagnose(case, pristine, mismatch)
     where = mismatch.index[0] if len(mismatch.index) == 1 else mismatch.index
     share = f"{mismatch.count} of {mismatch.total} elements"
@@ -368,13 +378,10 @@ def _value_finding(subject: Subject, run: _Run, pristine: tuple[Any, ...], case:
     else:
         message = f"element {where} is {mismatch.actual:.6g}; it must be {mismatch.expected:.6g} ({share} are wrong)"
     details = (mismatch.pattern,) if mismatch.pattern else ()
-    launch = run.launches[-1] if run.launches else None
-    place = None
-    if launch is not None:
-        place = next((a.where for a in reversed(launch.accesses) if a.kind != "load"), None)
+    launch, place = _last_store(run, _outputs(run.result)[number])
     return Finding(
         code,
-        message,
+        _which(run, number) + message,
         advice,
         file=place.file if place else str(subject.file),
         line=place.line if place else None,
@@ -383,6 +390,20 @@ def _value_finding(subject: Subject, run: _Run, pristine: tuple[Any, ...], case:
         launch=str(launch) if launch else None,
         details=details,
     )
+
+
+def _last_store(run: _Run, output: Any) -> tuple[Any, Any]:
+    """The launch that stored into this output last, and where; the last store of all where that is not known."""
+    stores = [(launch, a) for launch in run.launches for a in launch.accesses if a.kind != "load"]
+    storage = output.untyped_storage().data_ptr()
+    own = [
+        (launch, access)
+        for launch, access in stores
+        if isinstance(tensor := launch.tensors.get(access.argument), torch.Tensor)
+        and tensor.untyped_storage().data_ptr() == storage
+    ]
+    launch, access = (own or stores or [(run.launches[-1] if run.launches else None, None)])[-1]
+    return launch, access.where if access else None
 
 
 def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tuple[str, str]:
