@@ -14,7 +14,6 @@ from typing import Any
 from checker.findings import STAGES, Finding
 
 NOT_BUILT: Mapping[str, str] = {
-    "fairness": "comes with the next release",
     "speed": "comes with the next release",
 }
 """Stages that no kata asks yet, and why. A stage with a record of its own leaves this reason behind."""
@@ -239,11 +238,12 @@ def _with_other_cases(finding: Finding, others: Sequence[str], named: int = 3) -
 
 def _stage(name: str, log: _Log, found: Sequence[Finding]) -> Stage:
     red = {finding.stage for finding in found}
-    if name in red:
-        return Stage(name, "failed", _reason(name, log))
     blocking = _earliest(red - NEVER_BLOCKS)
     if blocking is not None and STAGES.index(blocking) < STAGES.index(name):
+        # What another case showed in a later stage waits until this one is green.
         return Stage(name, "not_run", f"stopped by {blocking}")
+    if name in red:
+        return Stage(name, "failed", _reason(name, log))
     if name in log.skipped:
         return Stage(name, "skipped", log.skipped[name])
     # One test of a case compiles, traces and compares: it is the evidence for three stages at once.
@@ -260,7 +260,7 @@ def _stage(name: str, log: _Log, found: Sequence[Finding]) -> Stage:
 def _reason(name: str, log: _Log) -> str:
     """Counts of what a stage rests on, or the words that its own test left."""
     tests = [test for test in log.tests.values() if test.stage == name and test.outcome is not None]
-    if name == "predictions":
+    if name in ("predictions", "fairness"):
         return next((test.reason for test in tests if test.reason), "")
     cases = [test for test in tests if test.case is not None]
     if not cases:
