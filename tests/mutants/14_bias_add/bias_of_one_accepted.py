@@ -66,7 +66,7 @@ def bias_add_kernel(
     tl.store(y_ptrs, y, mask=mask)
 
 
-def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:  # here
     """Return x with bias added to each of its rows, as a new contiguous tensor of x's dtype.
 
     Accepted: x of shape (M, N) and bias of shape (N,), of one dtype (float32, float16 or bfloat16) and on one device,

@@ -58,7 +58,7 @@ def bias_add_kernel(
 
     # Only the columns matter here: bias has no rows that could end.
     mask_n = offs_n < N
-    bias = tl.load(bias_ptrs, mask=mask_n)
+    bias = tl.load(bias_ptrs, mask=mask_n)  # here
 
     # As a row of one, bias broadcasts over the rows of the tile.
     y = tile + bias[None, :]

@@ -58,7 +58,7 @@ def bias_add_kernel(
 
     # Only the columns matter here: bias has no rows that could end.
     mask_n = offs_n < N
-    bias = tl.load(bias_ptrs)
+    bias = tl.load(bias_ptrs)  # here
 
     # As a row of one, bias broadcasts over the rows of the tile.
     y = tile + bias[None, :]

@@ -61,7 +61,7 @@ def bias_add_kernel(
     bias = tl.load(bias_ptrs, mask=mask_n)
 
     # As a row of one, bias broadcasts over the rows of the tile.
-    y = tile + bias[:, None]
+    y = tile + bias[:, None]  # here
     y_ptrs = y_ptr + offs_m[:, None] * stride_ym + offs_n[None, :] * stride_yn
     tl.store(y_ptrs, y, mask=mask)
 

@@ -49,7 +49,7 @@ def bias_add_kernel(
     offs_m = pid_m * BLOCK_SIZE_M + tl.arange(0, BLOCK_SIZE_M)
     offs_n = pid_n * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
 
-    x_ptrs = x_ptr + offs_m[:, None] * stride_xm + offs_n[None, :] * stride_xn
+    x_ptrs = x_ptr + offs_m[:, None] * stride_xm + offs_n[None, :] * stride_xn  # here
     mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
     tile = tl.load(x_ptrs, mask=mask)
 

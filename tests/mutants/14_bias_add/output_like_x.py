@@ -63,7 +63,7 @@ def bias_add_kernel(
     # As a row of one, bias broadcasts over the rows of the tile.
     y = tile + bias[None, :]
     y_ptrs = y_ptr + offs_m[:, None] * stride_ym + offs_n[None, :] * stride_yn
-    tl.store(y_ptrs, y, mask=mask)
+    tl.store(y_ptrs, y, mask=mask)  # here
 
 
 def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

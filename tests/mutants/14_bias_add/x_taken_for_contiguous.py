@@ -51,7 +51,7 @@ def bias_add_kernel(
 
     x_ptrs = x_ptr + offs_m[:, None] * stride_xm + offs_n[None, :] * stride_xn
     mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
-    tile = tl.load(x_ptrs, mask=mask)
+    tile = tl.load(x_ptrs, mask=mask)  # here
 
     # A column's number is the number's place in bias, whatever the row.
     bias_ptrs = bias_ptr + offs_n * stride_bn
