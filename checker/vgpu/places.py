@@ -44,6 +44,7 @@ def mend(module: Module) -> None:
 
 def _begin(op: Op, where: SourceLine, nodes: tuple[ast.expr, ...]) -> SourceLine:
     at = (where.line, where.column - 1)
+    found: list[ast.expr]
     if op.name in _OPERATORS:
         found = [
             node
