@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from checker import memory_findings, numerics
+from checker import fairness, memory_findings, numerics
 from checker.cases import Case, Question, Refusal, case_seed
 from checker.diagnose import from_exception
 from checker.findings import Finding
@@ -27,6 +27,8 @@ from checker.lab import Lab
 from checker.limits import LimitReachedError
 from checker.numerics import Mismatch
 from checker.observe import Observer
+from checker.originals import Originals
+from checker.vgpu.authors import Authors
 from checker.vgpu.driver import Session, VirtualGpu
 from checker.vgpu.errors import VirtualGpuError
 
@@ -45,7 +47,11 @@ def open_gpu(name: str) -> VirtualGpu:
 
 @dataclass
 class Subject:
-    """A learner's module beside the kata it is to solve. `gpu` names the chip; `reveal` shows predictions' truth."""
+    """A learner's module beside the kata it is to solve. `gpu` names the chip; `reveal` shows predictions' truth.
+
+    `fair` asks whose work the results are; what the cases show of that is gathered here and told by its own stage.
+    `originals` holds what the check relies on, from before the module was imported.
+    """
 
     module: ModuleType
     spec: ModuleType
@@ -54,6 +60,12 @@ class Subject:
     gpu: str
     reveal: bool = False
     device: str = "auto"
+    fair: bool = True
+    originals: Originals | None = None
+    unfair: list[Finding] = field(default_factory=list)
+    results: fairness.Results = field(default_factory=fairness.Results)
+    storers: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def vgpu(self) -> VirtualGpu:
@@ -71,13 +83,14 @@ class Predictions:
 
 
 @dataclass
-class _Run:
+class Run:
     """One call of the learner's function."""
 
     session: Session
     result: Any
     inputs: tuple[Any, ...]
     findings: list[Finding] = field(default_factory=list)
+    evidence: fairness.Call | None = None
 
     @property
     def launches(self) -> list[Any]:
@@ -90,30 +103,80 @@ def check_case(subject: Subject, case: Case, seed: int) -> list[Finding]:
     device = torch.device("cpu")
     inputs = tuple(subject.spec.make_inputs(case, seed=own_seed, device=device))
     pristine = tuple(_copy(value) for value in inputs)
-    run = _call(subject, inputs, case.id)
+    run = call(subject, inputs, case.id)
     if run.findings:
         return run.findings
     found = _structure(subject, run, case) or _memory(subject, run, case) or _shape(subject, run, pristine, case)
     if found is None and any(launch.poisoned_lanes for launch in run.launches):
         found = _poison(subject, run, pristine, case, own_seed)
     if found is None:
-        found = _values(subject, run, pristine, case)
+        found = wrong_values(subject, run, pristine, case)
+    if found is None:
+        judge_authors(subject, run)
+    if run.evidence is not None:
+        subject.results.remember(run.evidence)
     return [found] if found else []
 
 
-def _call(subject: Subject, inputs: tuple[Any, ...], case: str, **options: Any) -> _Run:
-    """Calls the entry point in a session of its own; what it raises becomes a finding."""
+def judge_authors(subject: Subject, run: Run) -> None:
+    """Notes whose work a right result is; the stage "fairness" tells it."""
+    if run.evidence is None:
+        return
+    unfair = fairness.examine(run.evidence, subject.results)
+    if unfair is None:
+        subject.storers |= fairness.storers(run.evidence)
+        subject.notes += [note for note in fairness.copies(run.evidence) if note not in subject.notes]
+    elif unfair.root() not in {finding.root() for finding in subject.unfair}:
+        subject.unfair.append(unfair)
+
+
+def call(subject: Subject, inputs: tuple[Any, ...], case: str, **options: Any) -> Run:
+    """Calls the entry point in a session of its own; what it raises becomes a finding.
+
+    Unless options say how the session is to differ, it keeps the authors of all memory as evidence.
+    """
     gpu = subject.vgpu
-    with gpu.record(**options) as session:
-        run = _Run(session, None, inputs)
+    authors = Authors() if subject.fair and "poison" not in options else None
+    if authors is not None:
+        for value in inputs:
+            if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+                authors.given(value)
+    with gpu.record(authors=authors, **options) as session:
+        run = Run(session, None, inputs)
+        observer = Observer(session.shadows, str(subject.file), authors)
         try:
-            with Observer(session.shadows, str(subject.file)):
+            with observer:
                 run.result = subject.entry(*inputs)
         except LimitReachedError:
             raise
         except Exception as error:  # whatever a learner's code raises is hers to read about
             launch = str(session.launches[-1]) if session.launches and isinstance(error, VirtualGpuError) else None
             run.findings = [_with_case(_refused(error, from_exception(error, subject.file, launch)), case)]
+    replaced = subject.originals.replaced() if subject.originals is not None else None
+    if replaced is not None:
+        run.findings = [
+            Finding(
+                "K907",
+                f"{replaced} is not what it was before the file was imported",
+                "Leave functions that are not yours as they are: the check itself relies on them.",
+                case=case,
+                stage_override="source",
+                **_place(subject),
+            )
+        ]
+    if authors is not None and not run.findings:
+        run.evidence = fairness.Call(
+            file=subject.file,
+            entry=getattr(subject.entry, "__name__", "the entry point"),
+            line=_place(subject)["line"],
+            case=case,
+            inputs=inputs,
+            names=_argument_names(subject.entry),
+            outputs=[output for output in outputs_of(run.result) if type(output) is torch.Tensor],
+            session=session,
+            observer=observer,
+            inout=frozenset(getattr(subject.spec, "INOUT", ())),
+        )
     return run
 
 
@@ -139,7 +202,8 @@ def _copy(value: Any) -> Any:
     return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
 
 
-def _outputs(result: Any) -> list[Any]:
+def outputs_of(result: Any) -> list[Any]:
+    """What was returned, as a list."""
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -148,11 +212,11 @@ def _place(subject: Subject) -> dict[str, Any]:
     return {"file": str(subject.file), "line": code.co_firstlineno if code else None}
 
 
-def _structure(subject: Subject, run: _Run, case: Case) -> Finding | None:
+def _structure(subject: Subject, run: Run, case: Case) -> Finding | None:
     """Asks whether it launched anything and returned tensors."""
     name = getattr(subject.entry, "__name__", "the entry point")
-    returned = "\n".join(type(output).__name__ for output in _outputs(run.result))
-    if not all(isinstance(output, torch.Tensor) for output in _outputs(run.result)):
+    returned = "\n".join(type(output).__name__ for output in outputs_of(run.result))
+    if not all(type(output) is torch.Tensor for output in outputs_of(run.result)):
         return Finding(
             "K604",
             f"{name} returned {returned or 'nothing'}, not a tensor",
@@ -160,7 +224,12 @@ def _structure(subject: Subject, run: _Run, case: Case) -> Finding | None:
             case=case.id,
             **_place(subject),
         )
-    if not run.launches and any(output.numel() for output in _outputs(run.result)):
+    if not run.launches and any(output.numel() for output in outputs_of(run.result)):
+        if run.evidence is not None and run.evidence.vacuous:
+            return None
+        found = fairness.unlaunched(run.evidence, subject.results) if run.evidence is not None else None
+        if found is not None:
+            return replace(found, stage_override="compile")
         return Finding(
             "K307",
             f"{name} returned without launching a kernel",
@@ -171,7 +240,7 @@ def _structure(subject: Subject, run: _Run, case: Case) -> Finding | None:
     return None
 
 
-def _memory(subject: Subject, run: _Run, case: Case) -> Finding | None:
+def _memory(subject: Subject, run: Run, case: Case) -> Finding | None:
     """Illegal accesses, stores into inputs, elements never written."""
     found = memory_findings.first_violation(run.launches, str(subject.file), case.id)
     if found:
@@ -191,7 +260,7 @@ def _memory(subject: Subject, run: _Run, case: Case) -> Finding | None:
     found = memory_findings.input_stored(run.launches, storages, allowed, case.id)
     if found:
         return found
-    for number, output in enumerate(_outputs(run.result)):
+    for number, output in enumerate(outputs_of(run.result)):
         missing = run.session.shadows.unwritten(output)
         if missing is not None and missing.size:
             found = memory_findings.unwritten(
@@ -201,9 +270,9 @@ def _memory(subject: Subject, run: _Run, case: Case) -> Finding | None:
     return None
 
 
-def _which(run: _Run, number: int) -> str:
+def _which(run: Run, number: int) -> str:
     """Words before a message about one of several results."""
-    count = len(_outputs(run.result))
+    count = len(outputs_of(run.result))
     return f"result {number + 1} of {count}: " if count > 1 else ""
 
 
@@ -212,10 +281,10 @@ def _argument_names(entry: Callable[..., Any]) -> list[str]:
     return list(code.co_varnames[: code.co_argcount]) if code else []
 
 
-def _shape(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
+def _shape(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
     """Shape, dtype and aliasing of what was returned."""
-    expected = _outputs(subject.spec.reference(*pristine))
-    got = _outputs(run.result)
+    expected = outputs_of(subject.spec.reference(*pristine))
+    got = outputs_of(run.result)
     if len(got) != len(expected):
         return Finding(
             "K604",
@@ -257,15 +326,15 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _poison(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, seed: int) -> Finding | None:
+def _poison(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case, seed: int) -> Finding | None:
     """Runs the case again with other values in undefined lanes; a right result does not change by a bit."""
-    before = [_bytes(output) for output in _outputs(run.result)]
+    before = [_bytes(output) for output in outputs_of(run.result)]
 
     def changes(**options: Any) -> list[torch.Tensor] | None:
         """Which elements of each output come out differently; None where the outputs cannot be compared at all."""
         inputs = tuple(subject.spec.make_inputs(case, seed=seed, device=torch.device("cpu")))
-        again = _call(subject, inputs, case.id, **options)
-        after = [] if again.findings else [_bytes(output) for output in _outputs(again.result)]
+        again = call(subject, inputs, case.id, **options)
+        after = [] if again.findings else [_bytes(output) for output in outputs_of(again.result)]
         if [tensor.shape for tensor in after] != [tensor.shape for tensor in before]:
             return None
         return [(a != b).any(-1) for a, b in zip(after, before, strict=True)]
@@ -283,7 +352,7 @@ def _poison(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, 
     return None
 
 
-def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[object, ...]], bool]) -> Finding | None:
+def _culprit(run: Run, case: Case, reaches: Callable[[tuple[object, ...]], bool]) -> Finding | None:
     """The load whose undefined lanes reach the result: found by poisoning one load, and one kind of lane, at a time."""
     suspects = []
     for launch in run.launches:
@@ -303,10 +372,10 @@ def _culprit(run: _Run, case: Case, reaches: Callable[[tuple[object, ...]], bool
 
 
 def _wrong_anyway(
-    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, runs: list[list[torch.Tensor] | None]
+    subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case, runs: list[list[torch.Tensor] | None]
 ) -> Finding | None:
     """The finding for elements that are wrong whatever masked-off lanes hold: that is the graver mistake."""
-    outputs, expected = _outputs(run.result), _outputs(subject.spec.reference(*pristine))
+    outputs, expected = outputs_of(run.result), outputs_of(subject.spec.reference(*pristine))
     mended = []
     for i, (output, want) in enumerate(zip(outputs, expected, strict=True)):
         touched = torch.zeros(output.numel(), dtype=torch.bool)
@@ -325,7 +394,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.view(torch.uint8).reshape(flat.numel(), flat.element_size()).clone()
 
 
-def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
+def wrong_values(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
     """Asks whether the result is the expected one, and as exact as it must be."""
     attempts = [pristine]
     if getattr(subject.spec, "DOT_PRECISION", None) == "tf32" and _has_float32(pristine):
@@ -333,7 +402,7 @@ def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) 
         attempts.append(tuple(_truncated(value) for value in pristine))
     wrong: tuple[int, Mismatch] | None = None
     for arguments in attempts:
-        wrong = _compare(subject, _outputs(run.result), arguments)
+        wrong = _compare(subject, outputs_of(run.result), arguments)
         if wrong is None:
             return None
     assert wrong is not None
@@ -342,9 +411,9 @@ def _values(subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case) 
 
 def _compare(subject: Subject, outputs: list[Any], arguments: tuple[Any, ...]) -> tuple[int, Mismatch] | None:
     """The first output that is wrong, by number, and where; None if all are right."""
-    expected = _outputs(subject.spec.reference(*arguments))
+    expected = outputs_of(subject.spec.reference(*arguments))
     torch_op = getattr(subject.spec, "torch_op", None)
-    yardsticks: Sequence[Any] = _outputs(torch_op(*arguments)) if torch_op else [None] * len(expected)
+    yardsticks: Sequence[Any] = outputs_of(torch_op(*arguments)) if torch_op else [None] * len(expected)
     rows = getattr(subject.spec, "GROUP", "all") == "row"
     units = getattr(subject.spec, "UNITS", 1.0)
     for number, (output, want, own) in enumerate(zip(outputs, expected, yardsticks, strict=True)):
@@ -365,7 +434,7 @@ def _truncated(value: Any) -> Any:
 
 
 def _value_finding(
-    subject: Subject, run: _Run, pristine: tuple[Any, ...], case: Case, number: int, mismatch: Mismatch
+    subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case, number: int, mismatch: Mismatch
 ) -> Finding:
     code, advice = _diagnose(case, pristine, mismatch)
     where = mismatch.index[0] if len(mismatch.index) == 1 else mismatch.index
@@ -378,7 +447,7 @@ def _value_finding(
     else:
         message = f"element {where} is {mismatch.actual:.6g}; it must be {mismatch.expected:.6g} ({share} are wrong)"
     details = (mismatch.pattern,) if mismatch.pattern else ()
-    launch, place = _last_store(run, _outputs(run.result)[number])
+    launch, place = _last_store(run, outputs_of(run.result)[number])
     return Finding(
         code,
         _which(run, number) + message,
@@ -392,7 +461,7 @@ def _value_finding(
     )
 
 
-def _last_store(run: _Run, output: Any) -> tuple[Any, Any]:
+def _last_store(run: Run, output: Any) -> tuple[Any, Any]:
     """The launch that stored into this output last, and where; the last store of all where that is not known."""
     stores = [(launch, a) for launch in run.launches for a in launch.accesses if a.kind != "load"]
     storage = output.untyped_storage().data_ptr()

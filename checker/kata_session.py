@@ -219,14 +219,29 @@ class KataSession:
             return list(judge.check_case(subject, what, self.seed))
         if kind == "refusal":
             return list(judge.check_refusal(subject, what))
+        if kind == "fairness":
+            return self._fairness(nodeid, subject)
         predictions = judge.check_predictions(subject, self.seed)
         self._reasons[nodeid] = f"{predictions.right} of {predictions.total} right"
         return list(predictions.findings)
 
+    def _fairness(self, nodeid: str, subject: Any) -> list[Finding]:
+        from checker import repeated
+
+        findings = repeated.check_fairness(subject, self.seed)
+        if not findings:
+            self._reasons[nodeid] = f"every result was stored by {', '.join(sorted(subject.storers))}"
+            for note in subject.notes:
+                self.emit(kind="note", text=note)
+        return findings
+
     def _loaded(self, judge: ModuleType) -> Any:
+        from checker.originals import Originals
+
         if self._subject is None:
             # Before her file is imported: a tuner's decorator asks for the active driver.
             judge.open_gpu(self.gpu)
+            originals = Originals(self.spec)
             module = load_kernel(self.file)
             entry = getattr(module, self.kata.entry, None)
             if not callable(entry):
@@ -239,7 +254,15 @@ class KataSession:
                     )
                 )
             self._subject = judge.Subject(
-                module, self.spec, entry, self.file, self.gpu, reveal=self.reveal, device=self.device
+                module,
+                self.spec,
+                entry,
+                self.file,
+                self.gpu,
+                reveal=self.reveal,
+                device=self.device,
+                fair=self.kata.fairness,
+                originals=originals,
             )
         return self._subject
 

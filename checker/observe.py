@@ -1,54 +1,86 @@
-"""Watches PyTorch during a learner's call: what was allocated, what was written by the host, what did work.
+"""Watches PyTorch during a learner's call: what was allocated, copied, read back, and what did work.
 
-A dispatch mode sees every operation that PyTorch runs. Allocations from `torch.empty` are filled with poison and
-known to be unwritten, so that a kernel which does not write everything shows it.
+A dispatch mode sees every operation that PyTorch runs in this thread. Allocations from `torch.empty` are filled with
+poison and known to be unwritten, so that a kernel which does not write everything shows it. Where the session keeps
+authors, each operation becomes the author of what it wrote.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
+import torch._tensor_str
+import triton
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from checker.vgpu.authors import Authors
 from checker.vgpu.memory import Shadows
 
-__all__ = ["HostOperation", "Observer"]
+__all__ = ["HostOperation", "Observer", "classify"]
 
 _EMPTY = frozenset(["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"])
+_METADATA = frozenset(["is_pinned", "is_same_size", "is_set_to", "result_type", "can_cast", "size", "stride", "numel"])
+# Views whose schema does not say so, and what only changes where a tensor points.
+_VIEWS = frozenset(["_unsafe_view", "_reshape_alias", "lift", "set_"])
+# Views that compute when they are read.
+_LAZY = frozenset(["_neg_view", "_conj", "conj"])
+_COPIES = frozenset(["clone", "_to_copy", "copy_", "copy", "contiguous", "lift_fresh_copy"])
+_FILLS = frozenset(["fill_", "zero_"])
+_READS = frozenset(["_local_scalar_dense", "item"])
+
+# Converting so few elements is about a parameter, not about the data.
+_FEW = 64
 
 # Storages beyond this are not filled: a sparse view of a huge one would touch all of it.
 _POISON_LIMIT_BYTES = 1 << 26
+
+_TUNER = str(Path(triton.__file__).parent / "runtime") + "/"
+_DISPLAY = torch._tensor_str.__file__
 
 
 @dataclass(frozen=True, slots=True)
 class HostOperation:
     """One PyTorch operation: its name ("aten.add.Tensor"), what it is, and the learner's line that asked for it.
 
-    `kind` is "allocation", "view", "write" (in place) or "compute".
+    `kind` is "allocation" (a constant, or nothing yet), "view", "metadata", "copy", "fill", "read" (a value handed to
+    Python) or "compute". `data` says whether an operand may derive from the caller's data; `asker` is "file", "tuner"
+    (Triton's own) or "display" (a tensor was printed). `elements` is the size of the largest result.
     """
 
     name: str
     kind: str
     file: str
     line: int
+    data: bool = False
+    asker: str = "file"
+    elements: int = 0
+
+    @property
+    def short(self) -> str:
+        """The name without overload: "aten.add"."""
+        return ".".join(self.name.split(".")[:2])
 
 
 @dataclass
 class _Log:
     operations: list[HostOperation] = field(default_factory=list)
+    copies: list[tuple[int, torch.Tensor]] = field(default_factory=list)
 
 
 class Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves __init_subclass__ untyped
     """Active around a learner's call. `file` is hers: operations are attributed to its innermost frame."""
 
-    def __init__(self, shadows: Shadows, file: str) -> None:
+    def __init__(self, shadows: Shadows, file: str, authors: Authors | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.shadows = shadows
         self.file = file
+        self.authors = authors
         self.log = _Log()
 
     @classmethod
@@ -61,37 +93,88 @@ class Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         """What ran, in order."""
         return self.log.operations
 
+    @property
+    def copies(self) -> list[tuple[int, torch.Tensor]]:
+        """What each copy of the caller's data held when it was made: (index of the operation, contiguous elements)."""
+        return self.log.copies
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        operands = list(_tensors([*args, *kwargs.values()]))
+        sources = operands[1:] if name in ("copy_", "fill_", "zero_") else operands
+        # `y[0] = 1.0` fills from a tensor that PyTorch makes of the number, unseen: only known data counts there.
+        data = self._hold_data(sources, unknown=name != "fill_")
+        empty = name == "resize_" and not operands[0].numel()
         result = func(*args, **kwargs)
-        kind = classify(func)
-        outputs = [item for item in _flatten(result) if isinstance(item, torch.Tensor) and item.device.type == "cpu"]
-        if kind == "allocation" and func.overloadpacket.__name__ in _EMPTY:
+        outputs = [tensor for tensor in _tensors(result) if tensor.device.type == "cpu"]
+        kind = "allocation" if empty else _kind(func, sources, outputs, data)
+        data = data and kind not in ("allocation", "metadata", "fill")
+        asker, line = _asker(self.file)
+        if kind == "allocation" and (empty or name in _EMPTY):
             for tensor in outputs:
                 _poison(tensor)
                 self.shadows.mark_uninitialised(tensor)
-        elif kind != "view":
+        elif kind not in ("view", "metadata", "read"):
             for tensor in outputs:
                 self.shadows.mark_written(tensor)
-        line = _line_in(self.file)
-        self.log.operations.append(HostOperation(str(func), kind, self.file if line else "", line))
+        self._attribute(kind, outputs, data, asker)
+        elements = max((tensor.numel() for tensor in outputs), default=0)
+        self.log.operations.append(
+            HostOperation(str(func), kind, self.file if line else "", line, data, asker, elements)
+        )
         return result
+
+    def _hold_data(self, tensors: list[torch.Tensor], *, unknown: bool) -> bool:
+        if self.authors is None:
+            return False
+        return any(self.authors.holds_data(tensor, unknown=unknown) for tensor in tensors if _has(tensor))
+
+    def _attribute(self, kind: str, outputs: list[torch.Tensor], data: bool, asker: str) -> None:
+        # What printing makes stays without an author: nothing may come of it.
+        if self.authors is None or kind in ("view", "metadata", "read") or asker == "display":
+            return
+        for tensor in filter(_has, outputs):
+            self.authors.wrote(tensor, len(self.log.operations), data=data)
+            if kind == "copy" and data and tensor.numel() * tensor.element_size() <= _POISON_LIMIT_BYTES:
+                held = tensor.detach().clone(memory_format=torch.contiguous_format)
+                self.log.copies.append((len(self.log.operations), held))
+
+
+def _kind(func: Any, sources: list[torch.Tensor], outputs: list[torch.Tensor], data: bool) -> str:
+    """`classify`, where a fill by data is a copy, and a copy that converts more than a few elements is work."""
+    kind = classify(func)
+    if kind == "fill" and data:
+        return "copy"
+    if kind == "copy" and outputs and outputs[0].numel() > _FEW:
+        return "copy" if {tensor.dtype for tensor in sources} <= {outputs[0].dtype} else "compute"
+    return kind
 
 
 def classify(func: Any) -> str:
-    """From the operation's schema: "allocation", "view", "write" or "compute"."""
+    """From the operation's name and schema alone: the `kind` of a HostOperation."""
     schema = func._schema
     name = func.overloadpacket.__name__
+    for kind, names in (
+        ("metadata", _METADATA),
+        ("compute", _LAZY),
+        ("copy", _COPIES),
+        ("fill", _FILLS),
+        ("read", _READS),
+        ("view", _VIEWS),
+    ):
+        if name in names:
+            return kind
+    if name == "resize_":
+        return "view"
     if any(argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments):
-        return "write"
+        return "compute"
     if any(value.alias_info is not None for value in schema.returns):
         return "view"
-    tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    if name in _EMPTY or (not tensors and name in ("zeros", "ones", "full", "scalar_tensor")):
-        return "allocation"
-    if name in ("zeros_like", "new_zeros", "new_full", "new_ones", "full_like", "ones_like"):
+    constant = name.startswith("new_") or name.endswith("_like")
+    if constant or not any("Tensor" in str(argument.type) for argument in schema.arguments):
         return "allocation"
     return "compute"
 
@@ -106,16 +189,30 @@ def _poison(tensor: torch.Tensor) -> None:
         tensor.fill_(torch.iinfo(tensor.dtype).max - 4)
 
 
-def _line_in(file: str) -> int:
+def _asker(file: str) -> tuple[str, int]:
+    """Who asked for the operation (the nearest of the file, Triton's tuner, a printed tensor), and the file's line."""
+    asker = ""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if frame.f_code.co_filename == file:
-            return frame.f_lineno
+        name = frame.f_code.co_filename
+        if name == file:
+            return asker or "file", frame.f_lineno
+        if not asker and name.startswith(_TUNER):
+            asker = "tuner"
+        elif not asker and name == _DISPLAY:
+            asker = "display"
         frame = frame.f_back
-    return 0
+    return asker or "file", 0
 
 
-def _flatten(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [item for part in value for item in _flatten(part)]
-    return [value]
+def _has(tensor: torch.Tensor) -> bool:
+    """Whether the tensor lies in memory that can be looked at."""
+    return tensor.layout == torch.strided and tensor.device.type == "cpu"
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from checker.cases import Case, Refusal
     from checker.kata_session import KataSession
 
-_ORDER = ("values", "numerics", "predictions", "speed")
+_ORDER = ("values", "numerics", "predictions", "fairness", "speed")
 """The order of tests, and the names a `stage` marker may have."""
 
 _SESSIONS: pytest.StashKey[dict[Path, KataSession]] = pytest.StashKey()
@@ -176,6 +176,10 @@ class KataUnderTest:
     def check_predictions(self) -> None:
         """Compare the learner's predictions with what running, tracing or compiling shows."""
         self._session.judge(self._nodeid, "predictions", None)
+
+    def check_fairness(self) -> None:
+        """Ask whose work the results of all cases were, and call again on the same memory with other data."""
+        self._session.judge(self._nodeid, "fairness", None)
 
 
 @pytest.fixture

@@ -78,10 +78,10 @@ class Authors:
         _by(width, record.image)[slots] = _by(width, np.ascontiguousarray(flat[offsets]).view(np.uint8))
         record.data = True
 
-    def holds_data(self, tensor: Any) -> bool:
-        """Whether this tensor may hold what derives from the caller's data; memory of unknown origin may."""
+    def holds_data(self, tensor: Any, *, unknown: bool = True) -> bool:
+        """Whether this tensor may hold what derives from the caller's data; `unknown`: what of untold origin does."""
         record = self._record(tensor)
-        return bool(tensor.numel()) and (record is None or record.data)
+        return bool(tensor.numel()) and (unknown if record is None else record.data)
 
     def of(self, tensor: Any) -> Array | None:
         """The author of each element in row-major order; None where memory is too large to be followed."""

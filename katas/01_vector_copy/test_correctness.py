@@ -19,3 +19,8 @@ def test_copies_numbers_that_arithmetic_would_change(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_whose_fault_a_failure_is_and_the_levels_of_compilation(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()

@@ -19,3 +19,8 @@ def test_moves_special_values_unchanged(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_what_memory_moves_for_a_tile(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()

@@ -19,3 +19,8 @@ def test_survives_any_logits(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_where_a_softmax_without_the_maximum_breaks(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()
