@@ -1,4 +1,4 @@
-# expect: K401
+# expect: K111 [<3.9], K401 [>=3.9]
 # Without parentheses the & joins 0 and source first; since Triton 3.9 that compiles and drops a bound.
 """Shift: a copy to other places, in which the load and the store each need a mask of their own."""
 
