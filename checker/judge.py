@@ -260,8 +260,18 @@ def _memory(subject: Subject, run: Run, case: Case) -> Finding | None:
     found = memory_findings.input_stored(run.launches, storages, allowed, case.id)
     if found:
         return found
+    if run.evidence is not None:
+        found = fairness.inputs_changed(run.evidence)
+        if found:
+            return found
+        found = subject.results.returned_again(run.evidence)
+        if found:
+            return replace(found, stage_override="memory")
     for number, output in enumerate(outputs_of(run.result)):
         missing = run.session.shadows.unwritten(output)
+        unseen = fairness.written_unseen(run.evidence, output) if run.evidence is not None else None
+        if missing is not None and unseen is not None:
+            missing = missing[~unseen[missing]]
         if missing is not None and missing.size:
             found = memory_findings.unwritten(
                 missing.tolist(), output.numel(), tuple(output.shape), run.launches, output, str(subject.file), case.id
@@ -283,6 +293,9 @@ def _argument_names(entry: Callable[..., Any]) -> list[str]:
 
 def _shape(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) -> Finding | None:
     """Shape, dtype and aliasing of what was returned."""
+    found = _another_tensor(subject, run, case)
+    if found:
+        return found
     expected = outputs_of(subject.spec.reference(*pristine))
     got = outputs_of(run.result)
     if len(got) != len(expected):
@@ -305,12 +318,38 @@ def _shape(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) ->
             advice = "Check the dtype of the output's allocation."
             return Finding("K603", message, advice, case=case.id, **_place(subject))
         for i, value in enumerate(run.inputs):
+            # An input that the caller handed in as output as well is shared because she asked for it.
             same = isinstance(value, torch.Tensor) and output.numel() > 0 and i not in inout
-            if same and value.untyped_storage().data_ptr() == output.untyped_storage().data_ptr():
+            if same and not _shares(value, run, inout) and value.untyped_storage().data_ptr() == output.untyped_storage().data_ptr():
                 message = "the result shares its memory with an input"
                 advice = "Return a new tensor: changing it later must not change the caller's input."
                 return Finding("K608", message, advice, case=case.id, **_place(subject))
     return None
+
+
+def _shares(value: torch.Tensor, run: Run, positions: set[int]) -> bool:
+    """Whether one of the arguments at `positions` lies in the memory of `value`."""
+    return any(
+        isinstance(other := run.inputs[i], torch.Tensor)
+        and other.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
+        for i in positions
+    )
+
+
+def _another_tensor(subject: Subject, run: Run, case: Case) -> Finding | None:
+    """Where the caller hands in the tensor for the result, at the spec's position RESULT, it must come back itself."""
+    position = getattr(subject.spec, "RESULT", None)
+    given = run.inputs[position] if position is not None else None
+    if given is None or run.result is given:
+        return None
+    name = _argument_names(subject.entry)[position]
+    return Finding(
+        "K601",
+        f"the result is another tensor than the {name} that was handed in: who holds {name} finds no result in it",
+        f"Let the kernel store into {name} itself, and return {name}.",
+        case=case.id,
+        **_place(subject),
+    )
 
 
 def _expected_dtypes(subject: Subject, pristine: tuple[Any, ...], count: int) -> list[torch.dtype]:

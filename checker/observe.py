@@ -40,6 +40,13 @@ _FEW = 64
 # Storages beyond this are not filled: a sparse view of a huge one would touch all of it.
 _POISON_LIMIT_BYTES = 1 << 26
 
+_NAN = {
+    torch.float16: (torch.int16, 0x7E5A),
+    torch.bfloat16: (torch.int16, 0x7FDA),
+    torch.float32: (torch.int32, 0x7FDA5A5A),
+    torch.float64: (torch.int64, 0x7FFA5A5A5A5A5A5A),
+}
+
 _TUNER = str(Path(triton.__file__).parent / "runtime") + "/"
 _DISPLAY = torch._tensor_str.__file__
 
@@ -180,10 +187,14 @@ def classify(func: Any) -> str:
 
 
 def _poison(tensor: torch.Tensor) -> None:
-    """NaN, or a large odd number, in every byte of a fresh allocation."""
+    """NaN, or a large odd number, in every element of a fresh allocation."""
     if tensor.untyped_storage().nbytes() > _POISON_LIMIT_BYTES:
         return
-    if tensor.dtype.is_floating_point:
+    if tensor.dtype in _NAN:
+        # A NaN that no arithmetic makes: memory that still holds it was not written, not even with NaN.
+        bits, value = _NAN[tensor.dtype]
+        tensor.view(bits).fill_(value)
+    elif tensor.dtype.is_floating_point:
         tensor.fill_(float("nan"))
     elif tensor.dtype != torch.bool and not tensor.dtype.is_complex:
         tensor.fill_(torch.iinfo(tensor.dtype).max - 4)

@@ -74,16 +74,17 @@ def check_fairness(subject: judge.Subject, seed: int) -> list[Finding]:
 
 
 def _chosen(subject: judge.Subject, seed: int) -> list[Case]:
-    """The smallest and the largest case whose inputs can be overwritten with others of the same layout."""
+    """The smallest, a middle and the largest case whose inputs can be overwritten with others of the same layout."""
     sizes = []
     for case in subject.spec.CASES:
         first, other = (_inputs(subject, case, seed + i) for i in (0, 1))
         pairs = [(a, b) for a, b in zip(first, other, strict=True) if isinstance(a, torch.Tensor)]
         fit = all(a.is_contiguous() and a.shape == b.shape and a.dtype == b.dtype for a, b in pairs)
-        if case.stage == "values" and fit and pairs and all(a.numel() > 1 for a, _ in pairs):
+        if case.stage == "values" and fit and pairs and all(a.numel() for a, _ in pairs):
             sizes.append((sum(a.numel() for a, _ in pairs), case))
     sizes.sort(key=lambda pair: pair[0])
-    return [case for _, case in (sizes[:1] + sizes[-1:] if len(sizes) > 1 else sizes)]
+    places = sorted({0, len(sizes) // 2, len(sizes) - 1}) if sizes else []
+    return [sizes[place][1] for place in places]
 
 
 def _inputs(subject: judge.Subject, case: Case, seed: int) -> tuple[Any, ...]:

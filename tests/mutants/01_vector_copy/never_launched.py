@@ -1,4 +1,4 @@
-# expect: K307
+# expect: K901
 # PyTorch does the copy; no kernel is launched.
 """Vector copy: the smallest kernel that proves an installation.
 
