@@ -19,3 +19,8 @@ def test_counts_more_programs_than_16_bits_hold(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_programs_owners_and_where_an_expression_lives(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()

@@ -19,3 +19,8 @@ def test_is_as_exact_as_pytorch_at_every_magnitude(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_when_the_wrong_axis_shows(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()

@@ -19,3 +19,8 @@ def test_sums_are_kept_in_float32(kata, case):
 @pytest.mark.stage("predictions")
 def test_predicts_how_threads_exchange_values(kata):
     kata.check_predictions()
+
+
+@pytest.mark.stage("fairness")
+def test_is_the_work_of_its_own_kernels(kata):
+    kata.check_fairness()
