@@ -320,27 +320,21 @@ def _shape(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) ->
         for i, value in enumerate(run.inputs):
             # An input that the caller handed in as output as well is shared because she asked for it.
             same = isinstance(value, torch.Tensor) and output.numel() > 0 and i not in inout
-            if same and not _shares(value, run, inout) and value.untyped_storage().data_ptr() == output.untyped_storage().data_ptr():
+            if same and _shared(value, output) and not any(_shared(value, run.inputs[j]) for j in inout):
                 message = "the result shares its memory with an input"
                 advice = "Return a new tensor: changing it later must not change the caller's input."
                 return Finding("K608", message, advice, case=case.id, **_place(subject))
     return None
 
 
-def _shares(value: torch.Tensor, run: Run, positions: set[int]) -> bool:
-    """Whether one of the arguments at `positions` lies in the memory of `value`."""
-    return any(
-        isinstance(other := run.inputs[i], torch.Tensor)
-        and other.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
-        for i in positions
-    )
+def _shared(value: torch.Tensor, other: Any) -> bool:
+    return isinstance(other, torch.Tensor) and other.untyped_storage().data_ptr() == value.untyped_storage().data_ptr()
 
 
 def _another_tensor(subject: Subject, run: Run, case: Case) -> Finding | None:
     """Where the caller hands in the tensor for the result, at the spec's position RESULT, it must come back itself."""
-    position = getattr(subject.spec, "RESULT", None)
-    given = run.inputs[position] if position is not None else None
-    if given is None or run.result is given:
+    position: int | None = getattr(subject.spec, "RESULT", None)
+    if position is None or run.inputs[position] is None or run.result is run.inputs[position]:
         return None
     name = _argument_names(subject.entry)[position]
     return Finding(

@@ -71,3 +71,47 @@ def test_an_unwritten_result_is_named(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, mask=", mask=offs < 0")
     assert found.code == "K404"
     assert found.message.startswith("result 2 of 2: no element of the result was written")
+
+
+INTO = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offs = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs) * 2)
+
+
+def double(x, out):
+    result = {result}
+    double_kernel[(1,)](x, result, BLOCK_SIZE=16)
+    return {returned}
+"""
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    ("result", "returned", "codes"),
+    [
+        ("out", "out", []),
+        ("torch.empty_like(x)", "result", ["K601"]),
+        ("out", "out.clone()", ["K601"]),
+    ],
+)
+def test_a_tensor_handed_in_for_the_result_is_the_result(
+    tmp_path: Path, in_place: bool, result: str, returned: str, codes: list[str]
+) -> None:
+    def make_inputs(case: Case, *, seed: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.arange(16.0) + 3
+        return x, (x if in_place else torch.zeros(16))
+
+    spec = ModuleType("spec")
+    vars(spec).update(make_inputs=make_inputs, reference=lambda x, out: x.double() * 2, INOUT=(1,), RESULT=1)
+    file = tmp_path / "kernel.py"
+    file.write_text(INTO.format(result=result, returned=returned))
+    module = load_kernel(file)
+    found = check_case(Subject(module, spec, module.double, file, "h200"), Case("16 numbers"), seed=1)
+    assert [finding.code for finding in found] == codes
