@@ -22,6 +22,8 @@ COMMANDS = {
     "watch": "checker.commands.watching",
     "hint": "checker.commands.hint",
     "debug": "checker.commands.debug",
+    "compare": "checker.commands.compare",
+    "inspect": "checker.commands.inspect",
     "reset": "checker.commands.reset",
     "explain": "checker.commands.explain",
 }

@@ -100,7 +100,7 @@ _PYTHON = (
 LEVELS: dict[str, Level] = {
     level.name: level
     for level in (
-        Level("eager", "eager PyTorch", "One finished kernel for each operation; every result goes to memory.", (r".",)),
+        Level("eager", "eager PyTorch", "A finished kernel for each operation; every result goes to memory.", (r".",)),
         Level("python", "Triton source", "What one program does with one block.", _PYTHON),
         Level("ttir", "TTIR", "The same, typed: shapes and dtypes are known, constants are in.", _MLIR),
         Level(
@@ -110,7 +110,8 @@ LEVELS: dict[str, Level] = {
             (r"^#\w+ = #ttg\.(?!shared_memory)|^#\w+ = #ttng", *_MLIR),
         ),
         Level("llir", "LLVM IR", "What one thread does, in LLVM's language.", _LLIR),
-        Level("ptx", "PTX", "What one thread does, for NVIDIA's assembler. %tid.x is its id; v4 moves four words at once.", _PTX),
+        Level("ptx", "PTX", "What one thread does, for the assembler. %tid.x is its id; v4 moves four words at once.",
+              _PTX),
         Level("sass", "SASS", "What the chip executes: real registers, scheduled.", _SASS),
         Level("amdgcn", "GCN assembly", "What the chip executes: v_ registers hold one value a lane, s_ one a wave.",
               _AMDGCN),
@@ -154,9 +155,9 @@ def excerpt(name: str, text: str, *, limit: int = 12) -> list[Line]:
 
 
 def clean(name: str, text: str) -> list[str]:
-    """The lines of a level without locations, attributes and blanks: one per line of the text, "" where nothing is left.
+    """The lines of a level without locations and attributes.
 
-    Line numbers of the text stay right.
+    One for each line of the text, so that line numbers stay right; "" where nothing is left.
     """
     rows = text.splitlines()
     if name in ("ttir", "ttgir"):

@@ -1,7 +1,7 @@
 """Writes the parts of the documentation that are made from something else, so that prose cannot drift from it.
 
-docs/diagnoses.md comes from the catalogue, the README's ladder from the katas, and its example of a check from a check.
-tests/test_docs.py fails where a file and its source differ; `python scripts/write_docs.py` mends it.
+docs/diagnoses.md comes from the catalogue, docs/commands.md from the help texts, the README's ladder from the katas,
+and its example of a check from a check. tests/test_docs.py fails where a file and its source differ; `python scripts/write_docs.py` mends it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from checker.catalog import load
+from checker.cli import COMMANDS, cli
 from checker.findings import CATALOGUE, FAMILIES, Diagnosis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,6 +83,29 @@ def example_check() -> str:
     return f"```text\n$ kata check 01 --file {name}\n{done.stdout.strip()}\n```"
 
 
+COMMANDS_HEAD = """\
+# Commands
+
+What `kata COMMAND --help` says. This file is made from the commands by `python scripts/write_docs.py`; a test keeps it
+true.
+
+KATA is a number (`13`), an id (`13_transpose`) or a part of one; without it a command is about the kata you are at.
+`kata inspect` and `kata compare` need no GPU: they compile for the chip that `--gpu` names, and model its time. A chip
+whose times were never measured says "not validated" beside them.
+"""
+
+
+def commands() -> str:
+    """The whole of docs/commands.md."""
+    parts = [COMMANDS_HEAD]
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        context = click.Context(command, info_name=f"kata {name}", max_content_width=100, terminal_width=100)
+        parts.append(f"## kata {name}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
 def between(text: str, name: str) -> str:
     """What a file holds between the markers of a generated part."""
     found = re.search(rf"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", text, re.DOTALL)
@@ -97,6 +123,7 @@ def put_between(text: str, name: str, content: str) -> str:
 def main() -> None:
     """Write everything anew."""
     (ROOT / "docs" / "diagnoses.md").write_text(diagnoses(), encoding="utf-8")
+    (ROOT / "docs" / "commands.md").write_text(commands(), encoding="utf-8")
     readme = ROOT / "README.md"
     text = put_between(readme.read_text(encoding="utf-8"), "ladder", ladder())
     readme.write_text(put_between(text, "check", example_check()), encoding="utf-8")

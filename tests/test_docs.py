@@ -40,6 +40,10 @@ def test_diagnoses_are_those_of_the_catalogue(docs: ModuleType) -> None:
     assert (ROOT / "docs" / "diagnoses.md").read_text(encoding="utf-8") == docs.diagnoses()
 
 
+def test_the_help_texts_are_those_of_the_commands(docs: ModuleType) -> None:
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == docs.commands()
+
+
 def test_the_ladder_is_that_of_the_katas(docs: ModuleType) -> None:
     assert docs.between(README, "ladder") == docs.ladder()
 

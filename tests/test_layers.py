@@ -22,9 +22,11 @@ LAYERS: tuple[set[str], ...] = (
     # Everything that is not named: reading, loading and judging a learner's file.
     set(),
     # Below the plugin, since a plain pytest run says the same as `kata check`.
-    {"report"},
+    {"report", "comparison_text", "inspection_text"},
     {"plugin", "kata_session"},
     {"runner", "child", "supervise", "warm", "watch"},
+    # What the workbench is asked for, in a child process of its own.
+    {"workbench", "sweep", "comparison", "inspection"},
     {"commands"},
     {"cli", "__main__"},
 )
