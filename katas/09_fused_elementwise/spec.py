@@ -135,7 +135,7 @@ _SNIPPETS: dict[str, Callable[..., torch.Tensor]] = {
     "biased": lambda a, v: torch.relu(a + v),
     "leaky": lambda a: torch.where(a > 0, a, 0.1 * a),
     "copied": lambda a: a.clone(),
-    "activated": lambda a: functional.gelu(a),
+    "activated": lambda a: torch.tanh(a),
     "turned": lambda a: a.t(),
     "product": lambda a, w: a @ w,
 }

@@ -84,7 +84,7 @@ def worth_a_kernel(snippet: str) -> bool | None:
     "biased"    relu(a + v)
     "leaky"     where(a > 0, a, 0.1 * a)
     "copied"    a.clone()
-    "activated" gelu(a)
+    "activated" tanh(a)
     "turned"    a.t()
     "product"   a @ w
     """
