@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,41 @@ def test_operations_are_told_as_they_run_and_really_run() -> None:
 def test_every_row_of_the_table_is_positive_and_known() -> None:
     assert {layout for _, layout, *_ in MEASURED} == {"contiguous", "cast", "transposed", "a row", "a column"}
     assert all(us > 0 for *_, us in MEASURED)
+
+
+def test_common_operations_need_none_of_torchs_own_shape_machinery() -> None:
+    """Its meta kernels import sympy, which takes longer than a check."""
+    code = """if True:
+        import sys, torch
+        from checker.vgpu.aten import cost
+        from checker.vgpu.specs import chip
+        def chain(x):
+            e = torch.exp(x - x.max(1, keepdim=True).values)
+            return torch.softmax(e / e.sum(1, keepdim=True) @ x, 1) + x[0]
+        x = torch.empty(64, 64, device="meta")
+        assert len(cost(chain, x, spec=chip("h200")).operations) == 8
+        assert "sympy" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_shapes_worked_out_here_are_torchs_own() -> None:
+    def results(x: torch.Tensor) -> list[torch.Tensor]:
+        row, column = x[0], x[:, :1]
+        found = [x + row, x - column, x / 2, x.exp(), x.softmax(1), x.sum(1), x.sum(0, keepdim=True), x.amax(1)]
+        found += [
+            x.mean(-1, keepdim=True),
+            *x.max(1),
+            *x.max(0, keepdim=True),
+            x @ x.t(),
+            torch.addmm(x[0, :1], x, x.t()),
+        ]
+        return [*found, functional.silu(x), torch.rsqrt(x), torch.maximum(x, row)]
+
+    def collect(x: torch.Tensor) -> None:
+        seen[:] = results(x)
+
+    seen: list[torch.Tensor] = []
+    of(collect, meta(6, 5, dtype=torch.float16))
+    real = results(torch.ones(6, 5, dtype=torch.float16))
+    assert [(t.shape, t.dtype, t.stride()) for t in seen] == [(t.shape, t.dtype, t.stride()) for t in real]

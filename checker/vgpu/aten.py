@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from checker.vgpu import eager_times
+from checker.vgpu.shapes import infer
 from checker.vgpu.specs import GpuSpec
 
 __all__ = ["Cost", "Eager", "Operation", "cost"]
@@ -111,7 +112,9 @@ class Eager(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
+        result = infer(func.overloadpacket.__name__, args, kwargs)
+        if result is None:
+            result = func(*args, **kwargs)
         if not self.state.paused and not _is_view(func):
             self.note(func.overloadpacket.__name__, [*args, *kwargs.values()], result)
         return result
@@ -150,8 +153,11 @@ class _Composites(TorchFunctionMode):
         name = _FUSED.get(getattr(func, "__name__", ""))
         if name is None:
             return func(*args, **kwargs)
-        with self._eager.paused():
-            result = func(*args, **kwargs)
+        if args[0].device.type == "meta":
+            result = torch.empty_like(args[0])
+        else:
+            with self._eager.paused():
+                result = func(*args, **kwargs)
         if not self._eager.state.paused:
             self._eager.note(name, [*args, *kwargs.values()], result)
         return result

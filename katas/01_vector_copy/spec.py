@@ -63,6 +63,21 @@ def torch_op(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw(case.shape, case.dtype),)
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    return x.reshape(-1)[indices].double()
+
+
+def eager(x: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
+    return x.clone()
+
+
 def least_bytes(case: Case) -> int:
     """Every element read once and written once."""
     return 2 * torch.Size(case.shape).numel() * case.dtype.itemsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,23 @@ def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def torch_op(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """PyTorch's own sum."""
+    return x + y
+
+
+def timed_inputs(
+    case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw(case.shape, case.dtype), draw(case.shape, case.dtype))
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    return x.reshape(-1)[indices].double() + y.reshape(-1)[indices].double()
+
+
+def eager(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
     return x + y
 
 

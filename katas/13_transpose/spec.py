@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,27 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 def torch_op(x: torch.Tensor) -> torch.Tensor:
     """PyTorch's own: a view, then a copy into contiguous memory."""
     return x.t().contiguous()
+
+
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw(case.shape, case.dtype),)
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    M = x.shape[0]
+    return x[indices % M, indices // M].double()
+
+
+def eager(x: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
+    return x.t().contiguous()
+
+
+def plain_copy(x: torch.Tensor) -> torch.Tensor:
+    """What moves the same bytes without turning anything."""
+    return x.clone()
 
 
 def least_bytes(case: Case) -> int:

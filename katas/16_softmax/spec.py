@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,28 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 def torch_op(x: torch.Tensor) -> torch.Tensor:
     """PyTorch's own softmax."""
     return torch.softmax(x, dim=1)
+
+
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw(case.shape, case.dtype),)
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    rows, row_of = torch.unique(indices // x.shape[1], return_inverse=True)
+    return torch.softmax(x[rows].double(), dim=1)[row_of, indices % x.shape[1]]
+
+
+def eager(x: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
+    return torch.softmax(x, dim=1)
+
+
+def unfused(x: torch.Tensor) -> torch.Tensor:
+    """The five steps as five operations, each of which reads and writes memory."""
+    numerator = torch.exp(x - x.max(dim=1, keepdim=True).values)
+    return numerator / numerator.sum(dim=1, keepdim=True)
 
 
 def least_bytes(case: Case) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,24 @@ def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def torch_op(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """PyTorch's own product."""
+    return a @ b
+
+
+def timed_inputs(
+    case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw((case.size[0], case.size[2]), case.dtype), draw((case.size[2], case.size[1]), case.dtype))
+
+
+def expected_at(indices: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    N = b.shape[1]
+    return (a[indices // N].double() * b[:, indices % N].t().double()).sum(1)
+
+
+def eager(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
     return a @ b
 
 
