@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 import time
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ import triton
 
 __all__ = ["Originals"]
 
+_OWN = str(Path(__file__).parent) + "/"
 _FOREIGN = (builtins, time, torch, torch.nn.functional, numpy, triton, triton.testing)
 _CLASSES = (torch.Tensor,)
 
@@ -46,6 +48,17 @@ class Originals:
     def replaced(self) -> str | None:
         """The first name that stands for something else than before; None if all are as they were."""
         for label, owner, name, value, code in self._held:
-            if vars(owner).get(name) is not value or (code is not None and value.__code__ is not code):
+            now = vars(owner).get(name)
+            if now is value and (code is None or value.__code__ is code):
+                continue
+            if now is value or not _by_its_library(owner, now, value):
                 return label
         return None
+
+
+def _by_its_library(owner: Any, now: Any, before: Any) -> bool:
+    """Whether a library wrapped its own function: importing torch._dynamo does that to torch.manual_seed."""
+    home = getattr(owner, "__file__", None)
+    if not home or not isinstance(now, FunctionType) or now.__name__ != getattr(before, "__name__", None):
+        return False
+    return now.__code__.co_filename.startswith(str(Path(home).parent) + "/") and not home.startswith(_OWN)
