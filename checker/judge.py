@@ -276,7 +276,8 @@ def _memory(subject: Subject, run: Run, case: Case) -> Finding | None:
             found = memory_findings.unwritten(
                 missing.tolist(), output.numel(), tuple(output.shape), run.launches, output, str(subject.file), case.id
             )
-            return replace(found, message=_which(run, number) + found.message)
+            line = found.line or _place(subject)["line"]
+            return replace(found, message=_which(run, number) + found.message, line=line)
     return None
 
 

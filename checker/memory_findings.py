@@ -214,7 +214,12 @@ def unwritten(
                 place, launch = access.where, trace
                 stored += access.lanes
     count = len(indices)
-    if launch is not None and launch.programs == 0:
+    if launch is None:
+        message = "no element of the result was written, and no kernel was launched"
+        advice = (
+            "Memory from torch.empty holds what was there before: launch a kernel for this case too, or fill it."
+        )
+    elif launch.programs == 0:
         message = f"nothing was written: the grid {launch.short_grid} has no programs"
         advice = "Round the grid up with triton.cdiv(n, BLOCK_SIZE): n // BLOCK_SIZE is 0 for a small n."
     elif count == numel:
@@ -230,7 +235,7 @@ def unwritten(
         first = indices[0]
         tail = first + count == numel
         message = f"{count} of {numel} elements of the result were never written"
-        if tail and launch is not None:
+        if tail:
             message += f": the programs cover {first} of {numel}"
             advice = (
                 "Round the grid up with triton.cdiv(n, BLOCK_SIZE), and mask the last block; n // BLOCK_SIZE drops it."

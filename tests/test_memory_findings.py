@@ -44,3 +44,9 @@ def test_programs_that_store_to_the_same_elements() -> None:
 
 def test_no_store_at_all() -> None:
     assert "no kernel stores to it" in unwritten(4, 0, range(100)).message
+
+
+def test_no_launch_at_all() -> None:
+    finding = memory_findings.unwritten([0, 1], 2, (2,), [], torch.empty(2), "kernel.py", "K=0")
+    assert "no kernel was launched" in finding.message
+    assert "torch.empty" in finding.advice

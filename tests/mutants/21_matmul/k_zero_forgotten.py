@@ -1,4 +1,4 @@
-# expect: K307
+# expect: K404
 # A sum of nothing is 0, and an operand without elements does not mean a product without.
 """Matrix multiplication: a program owns one tile of c and walks along K, adding up products of tiles."""
 
@@ -100,7 +100,7 @@ def launch_parameters(M: int, N: int) -> dict[str, int]:
     }
 
 
-def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:  # here
     """Return the matrix product a @ b as a new contiguous tensor of a's dtype.
 
     Accepted: a of shape (M, K) and b of shape (K, N), both float16 or both bfloat16, on one device, with any strides;
