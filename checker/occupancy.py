@@ -1,7 +1,8 @@
 """How many programs fit on one multiprocessor at a time, and which resource ends it.
 
 The clock only needs the number; a learner needs the reason. The rules are those of NVIDIA's CUDA C++ Programming Guide
-(registers handed out by 8 a thread, one KiB of shared memory kept per block); a test holds both to the same number.
+(registers handed out by 8 a thread; what one block cannot have of a multiprocessor's shared memory, one KiB since
+sm_80, is kept for each block); a test holds both to the same number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from checker.vgpu.specs import GpuSpec
 __all__ = ["Occupancy", "occupancy"]
 
 _REGISTER_UNIT = 8
-_SHARED_KEPT_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,11 @@ class Occupancy:
 def occupancy(spec: GpuSpec, *, num_warps: int, registers: int, shared_bytes: int) -> Occupancy:
     """What fits of a kernel with `registers` a thread and `shared_bytes` a program, which takes `num_warps` warps."""
     rounded = math.ceil(max(registers, 16) / _REGISTER_UNIT) * _REGISTER_UNIT
+    kept = spec.shared_bytes_per_sm - spec.shared_bytes_per_block
     limits = {
         "warps": spec.warps_per_sm // num_warps,
         "registers": spec.registers_per_sm // (rounded * spec.warp_size * num_warps),
-        "shared memory": spec.shared_bytes_per_sm // (shared_bytes + _SHARED_KEPT_BYTES),
+        "shared memory": spec.shared_bytes_per_sm // max(1, shared_bytes + kept),
         "blocks": spec.blocks_per_sm,
     }
     limiter = min(limits, key=lambda name: limits[name])

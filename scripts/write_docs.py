@@ -1,7 +1,8 @@
 """Writes the parts of the documentation that are made from something else, so that prose cannot drift from it.
 
 docs/diagnoses.md comes from the catalogue, docs/commands.md from the help texts, the README's ladder from the katas,
-and its example of a check from a check. tests/test_docs.py fails where a file and its source differ; `python scripts/write_docs.py` mends it.
+and its example of a check from a check. tests/test_docs.py fails where a file and its
+source differ; `python scripts/write_docs.py` mends it.
 """
 
 from __future__ import annotations

@@ -19,9 +19,8 @@ from checker.vgpu.specs import GpuSpec
 
 __all__ = ["Estimate", "estimate", "occupancy"]
 
-# Registers are handed out in units of 8 a thread; shared memory has a fixed part a block (CUDA programming guide).
+# Registers are handed out in units of 8 a thread (CUDA programming guide).
 _REGISTER_UNIT = 8
-_SHARED_OVERHEAD = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,9 @@ def occupancy(profile: Profile, spec: GpuSpec) -> int:
     by_warps = spec.warps_per_sm // profile.num_warps
     registers = math.ceil(max(profile.registers, 16) / _REGISTER_UNIT) * _REGISTER_UNIT
     by_registers = spec.registers_per_sm // (registers * spec.warp_size * profile.num_warps)
-    by_shared = spec.shared_bytes_per_sm // (profile.shared_bytes + _SHARED_OVERHEAD)
+    # What one block cannot have of a multiprocessor's shared memory the chip keeps for each block: 1 KiB since sm_80.
+    kept = spec.shared_bytes_per_sm - spec.shared_bytes_per_block
+    by_shared = spec.shared_bytes_per_sm // max(1, profile.shared_bytes + kept)
     return min(by_warps, by_registers, by_shared, spec.blocks_per_sm)
 
 
