@@ -379,11 +379,24 @@ def _poison(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case, s
 
     for poison in _OTHER_POISONS:
         if differs(poison=poison):
+            if differs(poison="nan"):
+                return unsteady(subject, case.id)
             found = _culprit(run, case, lambda place: differs(poison=poison, poison_only=frozenset([place])))  # noqa: B023  # called before the next turn
             if found is not None and found.code == "K407":
                 return _wrong_anyway(subject, run, pristine, case, [changes(poison=p) for p in _OTHER_POISONS]) or found
             return found
     return None
+
+
+def unsteady(subject: Subject, case: str) -> Finding:
+    """K605: the same call gives another result."""
+    return Finding(
+        "K605",
+        "two calls on the same inputs gave different results",
+        "Look for what outlives a call: a buffer that is not reset, a counter, an output that is kept.",
+        case=case,
+        **_place(subject),
+    )
 
 
 def _culprit(run: Run, case: Case, reaches: Callable[[tuple[object, ...]], bool]) -> Finding | None:

@@ -124,7 +124,7 @@ def _again(subject: judge.Subject, case: Case, seed: int) -> Finding | None:
         _overwrite(inputs, first_data, only=getattr(subject.spec, "INOUT", ()))
         run, found = once()
         if found is None and not _equal(outputs, judge.outputs_of(run.result)):
-            found = _unsteady(run)
+            found = judge.unsteady(subject, case.id)
     if found is None:
         _overwrite(inputs, other)
         run, found = once()
@@ -172,16 +172,6 @@ def _stale(subject: judge.Subject, run: judge.Run, given: tuple[Any, ...], case:
         "K903",
         "with new data in the same tensors the result is not theirs: something of an earlier call was used",
         "Keep nothing between calls that depends on data; an address or a shape does not tell which data it is.",
-    )
-
-
-def _unsteady(run: judge.Run) -> Finding | None:
-    if run.evidence is None:
-        return None
-    return run.evidence.finding(
-        "K605",
-        "two calls on the same inputs gave different results",
-        "Look for what outlives a call: a buffer that is not reset, a counter, an output that is kept.",
     )
 
 

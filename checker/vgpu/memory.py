@@ -116,6 +116,8 @@ class Shadows:
     def begin_launch(self) -> None:
         """Starts a launch: nobody has read or written yet."""
         self._shadows = {key: shadow for key, shadow in self._shadows.items() if not shadow.storage.gone}
+        for key, shadow in self._shadows.items():
+            self._learn(key, shadow)
         for shadow in self._shadows.values():
             shadow.begin_launch()
 
@@ -133,7 +135,16 @@ class Shadows:
             mark = self._uninitialised.get(pointer)
             fresh = mark is not None and not mark.gone
             shadow = self._shadows[key] = Shadow(np.full(size, not fresh, dtype=np.bool_), _Storage(storage))
+            self._learn(key, shadow)
         return shadow
+
+    def _learn(self, key: tuple[Any, ...], shadow: Shadow) -> None:
+        """Takes over what was written through views of the same storage with elements of another size."""
+        for other, known in self._shadows.items():
+            if other[0] == key[0] and other[1] != key[1] and len(other) == len(key) == 2 and not known.storage.gone:
+                of_bytes = np.repeat(known.written, other[1])
+                whole = of_bytes[: shadow.written.size * key[1]].reshape(-1, key[1]).all(-1)
+                shadow.written[: whole.size] |= whole
 
     def unwritten(self, tensor: Any) -> Array | None:
         """Logical indices (flattened, row-major) of the view's elements that nothing has written; None if unknown."""
