@@ -577,6 +577,7 @@ class Executor:
         self.memory.store(addresses, values, mask, element, self.programs, self._site(op), descriptor.origin)
 
     def _addptr(self, op: Op) -> None:
+        _known(op.types[0].pointee, op)
         base, offset = (self.env[slot] for slot in op.operands)
         self.env[op.results[0]] = base + offset.astype(np.int64) * WIDTH[op.types[0].pointee]
         self._check_hint(op, self.env[op.results[0]], WIDTH[op.types[0].pointee])
@@ -613,6 +614,18 @@ class Executor:
                 where=op.where,
             )
 
+    def _assume(self, op: Op) -> None:
+        holds = np.broadcast_to(self.env[op.operands[0]].reshape(-1), (self.programs.size,))
+        broken = ~holds if self.active is None else ~holds & self.active
+        if broken.any():
+            program = self.memory.program(int(self.programs[int(np.argmax(broken))]))
+            raise VirtualGpuError(
+                "K409",
+                f"what tl.assume promises is not true in program {program}",
+                "The compiler builds on this promise; assume only what holds for every program.",
+                where=op.where,
+            )
+
     def _watch_overflow(self, op: Op, values: Sequence[Array], result: Array) -> None:
         if op.index in self.wrapped:
             return
@@ -623,18 +636,19 @@ class Executor:
 
     def _check_hint(self, op: Op, value: Array, width: int = 1) -> None:
         """A multiple_of or max_contiguous that the values contradict: the compiler believes it, so the chip faults."""
-        claims = {key: _claims(op.attrs[key]) for key in ("tt.divisibility", "tt.contiguity") if key in op.attrs}
-        divisor, runs = claims.get("tt.divisibility", ()), claims.get("tt.contiguity", ())
+        divisors, runs = (_claims(op.attrs.get(key, "")) for key in ("tt.divisibility", "tt.contiguity"))
         false = ""
-        if len(divisor) == 1 and runs and runs[0] > 1:
-            heads = value[..., :: runs[0]]
-            false = f"multiple_of {divisor[0]}" if (heads % divisor[0] != 0).any() else ""
-        elif len(divisor) == 1 and (value[..., :1] % divisor[0] != 0).any():
-            false = f"multiple_of {divisor[0]}"
-        if len(runs) == 1 and runs[0] > 1 and value.shape[-1] % runs[0] == 0 and value.ndim == 2:
-            inside = value.reshape(value.shape[0], -1, runs[0])
-            if (np.diff(inside, axis=-1) != width).any():
-                false = f"max_contiguous {runs[0]}"
+        for axis, extent in enumerate(op.type.shape or (1,)):
+            run = runs[axis] if axis < len(runs) else 1
+            divisor = divisors[axis] if axis < len(divisors) else 1
+            along = value if value.ndim == 1 else np.moveaxis(value, 1 + axis, -1)
+            if divisor > 1:
+                # A divisor is promised for the first element of each run, and of the block where no run is.
+                heads = along if value.ndim == 1 else along[..., :: run if run > 1 else along.shape[-1]]
+                false = f"multiple_of {divisor}" if (heads % divisor != 0).any() else false
+            if run > 1 and extent % run == 0:
+                inside = np.broadcast_to(along, (*along.shape[:-1], extent)).reshape(*along.shape[:-1], -1, run)
+                false = f"max_contiguous {run}" if (np.diff(inside, axis=-1) != width).any() else false
         if false:
             raise VirtualGpuError(
                 "K409",
@@ -645,7 +659,8 @@ class Executor:
 
 
 def _claims(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.removeprefix("dense<").strip("[]<> ").split(","))
+    body = text.removeprefix("dense<").strip("[]<> ")
+    return tuple(int(part) for part in body.split(",")) if body else ()
 
 
 def _ranked(value: Array, rank: int) -> Array:
@@ -722,4 +737,5 @@ _HANDLERS: dict[str, Callable[[Executor, Op], None]] = {
     "ttg.barrier": Executor._nothing,
     "tt.print": Executor._print,
     "tt.assert": Executor._assert,
+    "llvm.intr.assume": Executor._assume,
 }

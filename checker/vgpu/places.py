@@ -54,8 +54,8 @@ def _begin(op: Op, where: SourceLine, nodes: tuple[ast.expr, ...]) -> SourceLine
     else:
         called = "atomic_" if op.name.startswith("tt.atomic_rmw") else _CALLED.get(op.name)
         calls = [node for node in nodes if isinstance(node, ast.Call) and called and called in _name(node)]
-        found = [node for node in calls if node.args and _start(node.args[-1]) == at]
-        found = found or [node for node in calls if _start(node) <= at < _end(node)]
+        found = [call for call in calls if call.args and _start(call.args[-1]) == at]
+        found = found or [call for call in calls if _start(call) <= at < _end(call)]
     if not found:
         return where
     line, column = max(map(_start, found))

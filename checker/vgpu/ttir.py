@@ -299,6 +299,8 @@ class _Parser:
                     entry = function.name
             else:
                 self.at += 1
+        if not functions:
+            raise ValueError("this TTIR holds no function")
         return Module(functions, entry or next(iter(functions)))
 
     def function(self) -> Function:

@@ -42,9 +42,8 @@ def test_a_view_is_asked_for_its_own_elements(session):
     y = fresh(session, 4, 8)
     fill[(1,)](y, 0, 12, BLOCK=16)
     assert session.shadows.unwritten(y[:, :4]).tolist() == list(range(8, 16))
-    assert session.shadows.unwritten(y.t()).tolist() == [
-        i * 4 + j for i in range(8) for j in range(4) if j * 8 + i >= 12
-    ]
+    turned = [column * 4 + row for column in range(8) for row in range(4) if row * 8 + column >= 12]
+    assert session.shadows.unwritten(y.t()).tolist() == turned
 
 
 def test_a_load_of_what_nobody_wrote_is_reported(session, place):
