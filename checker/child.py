@@ -70,6 +70,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     import numpy  # noqa: F401 - imported here so that a warm process has it
     import pytest  # noqa: F401 - imported here so that a warm process has it
+    import pytest_benchmark.plugin  # noqa: F401 - imported here so that a warm process has it
     import triton  # noqa: F401 - imported here so that a warm process has it
 
     from checker import judge, kata_session  # noqa: F401 - imported here so that a warm process has them
@@ -86,7 +87,9 @@ def run(request: Request) -> int:
     os.environ.pop("PYTEST_ADDOPTS", None)
     faulthandler.enable(os.fdopen(os.dup(2), "w"))
     limits.on_memory_signal()
-    limit_address_space()
+    if request.device != "cuda":
+        # CUDA reserves hundreds of gigabytes of addresses; there the parent watches what is really used.
+        limit_address_space()
     folder = Path(request.folder)
     loading.protect(Path(request.file).parent)
     loading.block_solutions()
@@ -108,9 +111,14 @@ def _arguments(request: Request, folder: Path) -> list[str]:
     blocked += ["unraisableexception", "threadexception", "logging", "debugging", "unittest", "setuponly", "setupplan"]
     arguments = [
         str(folder / "test_correctness.py"),
+        *([] if request.quick else [str(folder / "test_performance.py")]),
         *(part for name in blocked for part in ("-p", f"no:{name}")),
         "-p",
         "checker.plugin",
+        "-p",
+        "pytest_benchmark.plugin",
+        # It would make a folder for results that nobody saves.
+        f"--benchmark-storage=file://{os.devnull}",
         "--capture=no",
         "--assert=plain",
         "--noconftest",

@@ -8,7 +8,9 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["choose", "problem"]
+from checker.vgpu import specs
+
+__all__ = ["choose", "describe", "problem"]
 
 
 @lru_cache
@@ -34,6 +36,12 @@ def choose(device: str) -> str:
     if device == "auto":
         return "virtual" if problem() else "cuda"
     return device
+
+
+def describe(gpu: str) -> dict[str, str]:
+    """The virtual GPU as records name a device. ValueError for an unknown chip."""
+    spec = specs.chip(gpu)
+    return {"kind": "virtual", "name": spec.name, "target": spec.target}
 
 
 def _built_for() -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from checker import limits
+from checker import devices, limits
 from checker.catalog import Kata, load
 from checker.compiler_output import reading_compiler_output
 from checker.diagnose import from_exception
@@ -48,7 +48,9 @@ class KataSession:
         seed = option("--kata-seed")
         self.seed: int = random.SystemRandom().randrange(2**31) if seed is None else seed
         self.gpu: str = option("--gpu")
-        self.device: str = option("--kata-device")
+        self.device: str = devices.choose(option("--kata-device"))
+        if self.device == "cuda":
+            self._take_real_gpu()
         self.quick: bool = option("--kata-quick")
         self.reveal: bool = option("--kata-reveal")
         self.limit: float = option("--kata-limit")
@@ -96,11 +98,20 @@ class KataSession:
         self.emit(kind="todos", todos=todos)
 
     def _device(self) -> dict[str, str]:
-        from checker.vgpu import specs
+        if self.device == "cuda":
+            from checker import realgpu
 
-        spec = specs.chip(self.gpu)
-        target = f"sm_{spec.arch}" if isinstance(spec.arch, int) else str(spec.arch)
-        return {"kind": "virtual", "name": spec.name, "target": target}
+            if realgpu.usable():
+                return realgpu.describe()
+        return devices.describe(self.gpu)
+
+    def _take_real_gpu(self) -> None:
+        """The virtual GPU stands for the real one, where that is a chip it knows and no other was asked for."""
+        from checker import realgpu
+        from checker.vgpu.specs import DEFAULT_CHIP
+
+        if realgpu.usable() and self.gpu == DEFAULT_CHIP:
+            self.gpu = realgpu.key() or self.gpu
 
     # --- the course of the run ---
 
@@ -173,6 +184,10 @@ class KataSession:
         """The cases of a stage, the quick ones only if that was asked."""
         return [case for case in self.spec.CASES if case.stage == stage and (case.quick or not self.quick)]
 
+    def speed_cases(self) -> list[Any]:
+        """The inputs on which the kernel is timed, from kata.toml; none in a quick check."""
+        return [] if self.quick else list(self.kata.speed)
+
     def refusals(self) -> list[Any]:
         """The calls that must be refused."""
         return list(getattr(self.spec, "REFUSED", ()))
@@ -184,7 +199,11 @@ class KataSession:
         findings: list[Finding] = []
         with reading_compiler_output():
             try:
-                with limits.no_exit(), limits.time_limit(self.limit), limits.watch_compiling(self._compiling):
+                with (
+                    limits.no_exit(),
+                    limits.time_limit(limits.of_stage(kind, self.limit)),
+                    limits.watch_compiling(self._compiling),
+                ):
                     findings = self._judge(nodeid, kind, what)
             except (Exception, limits.LimitReachedError, SystemExit) as error:
                 findings = [from_exception(error, self.file)]
@@ -216,14 +235,33 @@ class KataSession:
             self._stopped = "the file does not load"
             raise
         if kind == "case":
-            return list(judge.check_case(subject, what, self.seed))
+            return list(judge.check_case(subject, what, self.seed)) or self._on_chip(subject, what)
         if kind == "refusal":
             return list(judge.check_refusal(subject, what))
         if kind == "fairness":
             return self._fairness(nodeid, subject)
+        if kind == "speed":
+            return self._speed(subject, *what)
         predictions = judge.check_predictions(subject, self.seed)
         self._reasons[nodeid] = f"{predictions.right} of {predictions.total} right"
         return list(predictions.findings)
+
+    def _on_chip(self, subject: Any, case: Any) -> list[Finding]:
+        """The values of a case that passed on the virtual GPU, computed on the real one where that was asked for."""
+        if self.device != "cuda":
+            return []
+        from checker import onchip
+
+        return onchip.check_case(subject, case, self.seed)
+
+    def _speed(self, subject: Any, case: Any, rounds: Any) -> list[Finding]:
+        from checker import speed
+
+        result = speed.measure(subject, case, self.seed, rounds=rounds)
+        self.emit(kind="performance", row=result.row())
+        for note in speed.notes(result):
+            self.emit(kind="note", text=note)
+        return speed.judge(subject, result)
 
     def _fairness(self, nodeid: str, subject: Any) -> list[Finding]:
         from checker import repeated

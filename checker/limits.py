@@ -21,6 +21,7 @@ __all__ = [
     "ProcessEndedError",
     "TimeLimitReachedError",
     "no_exit",
+    "of_stage",
     "on_memory_signal",
     "time_limit",
     "watch_compiling",
@@ -28,6 +29,11 @@ __all__ = [
 
 COMPILE_LIMIT = 120.0
 """Seconds one compilation may take. The time of a case excludes compiling; something must bound it all the same."""
+
+
+def of_stage(stage: str, limit: float) -> float:
+    """Seconds a test of this stage may take where a case may take `limit`: a timed one is a few rounds at full size."""
+    return 4 * limit if stage == "speed" else limit
 
 
 class LimitReachedError(BaseException):

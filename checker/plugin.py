@@ -6,7 +6,7 @@ imports nothing heavy and does nothing until a test beside a `kata.toml` is coll
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from checker.cases import Case, Refusal
+    from checker.catalog import SpeedCase
     from checker.kata_session import KataSession
 
 _ORDER = ("values", "numerics", "predictions", "fairness", "speed")
@@ -29,11 +30,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kata-seed", type=int, metavar="N", help="repeat the inputs of an earlier run")
     group.addoption("--kata-quick", action="store_true", help="only the cases that are marked quick")
     group.addoption("--kata-reveal", action="store_true", help="show the truth of predictions that are wrong")
-    group.addoption("--kata-device", default="auto", choices=["auto", "virtual", "cuda"], help="what runs the kernels")
+    group.addoption(
+        "--kata-device", *_free(parser, "--device"), default="auto", choices=["auto", "virtual", "cuda"],
+        help="what computes values and takes times; the memory stages always run on the virtual GPU",
+    )  # fmt: skip
     group.addoption("--kata-limit", type=float, default=20.0, metavar="S", help="seconds a case may take")
     group.addoption("--kata-records", metavar="TARGET", help="write records to a file, or to a descriptor's number")
     group.addoption("--kata-nonce", default="", help="put this into every record")
     group.addoption("--gpu", default="h200", metavar="NAME", help="the chip that the virtual GPU stands for")
+
+
+def _free(parser: pytest.Parser, name: str) -> list[str]:
+    """The option's name, unless another plugin has taken it."""
+    groups = (*parser._groups, parser._anonymous)
+    return [] if any(name in option.names() for group in groups for option in group.options) else [name]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,13 +77,14 @@ def _stage(node: Any) -> str:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per case of the stage, and one per refusal."""
-    if "kata" not in metafunc.fixturenames:
+    if not {"kata", "speed"} & set(metafunc.fixturenames):
         return
     session = _session(metafunc.config, Path(metafunc.definition.path))
     if session is None:
         return
     if "case" in metafunc.fixturenames:
-        cases = session.cases(_stage(metafunc.definition))
+        stage = _stage(metafunc.definition)
+        cases = session.speed_cases() if stage == "speed" else session.cases(stage)
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
     if "refusal" in metafunc.fixturenames:
         refusals = session.refusals()
@@ -191,7 +202,39 @@ def kata(request: pytest.FixtureRequest) -> KataUnderTest:
     return KataUnderTest(session, request.node.nodeid)
 
 
+class SpeedUnderTest:
+    """The fixture `speed`: times the learner's file on a speed case. Too slow a kernel fails the test."""
+
+    def __init__(self, session: KataSession, request: pytest.FixtureRequest) -> None:
+        self._session = session
+        self._request = request
+
+    def check(self, case: SpeedCase | None = None) -> None:
+        """Time one case of kata.toml in rounds of pytest-benchmark, and apply its threshold."""
+        if case is None:
+            pytest.skip("this kata has no speed cases yet")
+        self._session.judge(self._request.node.nodeid, "speed", (case, self._rounds))
+
+    def _rounds(self, setup: Callable[[], Any], call: Callable[..., Any], timer: Callable[[], Any]) -> list[float]:
+        """Rounds by pytest-benchmark's pedantic mode on the device's clock; plain ones where it is not loaded."""
+        from checker.timing import plain_rounds
+
+        count = 11 if self._session.device == "cuda" else 3
+        if not self._request.config.pluginmanager.hasplugin("benchmark"):
+            return plain_rounds(setup, call, timer, count)
+        benchmark = self._request.getfixturevalue("benchmark")
+        # Public options take a timer by name, before there is a device to ask.
+        benchmark._timer = timer
+        benchmark.pedantic(call, setup=setup, rounds=count, iterations=1)
+        return [float(seconds) for seconds in benchmark.stats.stats.data]
+
+
 @pytest.fixture
-def speed(request: pytest.FixtureRequest) -> Any:
-    """Reserved: thresholds on the modelled or measured time."""
-    pytest.skip("comes with the next release")
+def speed(request: pytest.FixtureRequest) -> SpeedUnderTest:
+    """Times on the virtual GPU's clock, or on a real GPU's."""
+    session = _session(request.config, request.node.path)
+    if session is None:
+        pytest.fail(f"there is no kata.toml beside {request.node.path}", pytrace=False)
+    if request.config.getoption("benchmark_disable", False) or request.config.getoption("benchmark_skip", False):
+        pytest.skip("benchmarks are switched off")
+    return SpeedUnderTest(session, request)

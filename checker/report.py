@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from checker import speed_rows
 from checker.findings import Finding
 from checker.verdict import Report, Stage
 
@@ -82,6 +83,7 @@ def render(
     if _untouched(report):
         parts.append(_welcome(report, shown, look))
     parts += [_finding(finding, report.file, shown, look, sources or {}) for finding in findings]
+    parts.append("\n".join(_speed_lines(report, look)))
     parts.append("\n".join(_summary(report, look)))
     parts.append(_evidence(report, look))
     if next_step:
@@ -111,6 +113,19 @@ def _stage_lines(stages: Sequence[Stage], look: Look) -> Iterator[str]:
             first, *rest = look.fill(text, "     " if look.ascii else "    ").split("\n")
             yield start + look.paint(first.lstrip(), dim=True)
             yield from (look.paint(line, dim=True) for line in rest)
+
+
+def _speed_lines(report: Report, look: Look) -> Iterator[str]:
+    """What each speed case took: a line each where it is fast enough, all that is known where it is not, or with -v."""
+    for basis, rows in groupby(report.performance, key=speed_rows.basis):
+        yield look.paint(f"Speed, {basis}", bold=True)
+        for row in rows:
+            first, *more = speed_rows.lines(row)
+            mark, plain, colour = MARKS["passed" if row["enough"] else "failed"]
+            yield f"  {look.paint(plain if look.ascii else mark, colour)} {row['case']}"
+            yield look.fill(first, "      ")
+            shown = more if look.verbose or not row["enough"] else more[:1]
+            yield from (look.paint(look.fill(line, "      "), dim=True) for line in shown)
 
 
 def _untouched(report: Report) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from checker import devices
 from checker.catalog import Kata
 from checker.child import Request
 from checker.errors import KataUsageError
@@ -77,7 +78,7 @@ def check(
         folder=str(kata.folder.absolute()),
         file=str(subject),
         gpu=gpu,
-        device=device,
+        device=devices.choose(device),
         seed=chosen,
         quick=quick,
         reveal=reveal,
@@ -151,11 +152,11 @@ def _environment_findings(device: str) -> tuple[Finding, ...]:
                 "install the package again as the README says, in the environment that holds `kata`",
             ),
         )
-    if device == "cuda":
+    if device == "cuda" and devices.problem():
         return (
             Finding(
                 "K006",
-                "checking on a real GPU comes with a later release",
+                f"there is no GPU to run on: {devices.problem()}",
                 "leave --device out: the virtual GPU compiles for the same chip",
             ),
         )
@@ -163,14 +164,10 @@ def _environment_findings(device: str) -> tuple[Finding, ...]:
 
 
 def _device(gpu: str) -> dict[str, str]:
-    from checker.vgpu import specs
-
     try:
-        spec = specs.chip(gpu)
+        return devices.describe(gpu)
     except ValueError as error:
         raise KataUsageError(str(error)) from error
-    target = f"sm_{spec.arch}" if isinstance(spec.arch, int) else str(spec.arch)
-    return {"kind": "virtual", "name": spec.name, "target": target}
 
 
 def versions() -> dict[str, str]:

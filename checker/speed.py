@@ -31,7 +31,7 @@ from checker.vgpu.specs import GpuSpec
 if TYPE_CHECKING:
     from checker.judge import Subject
 
-__all__ = ["MARGIN", "SpeedResult", "judge", "measure", "timed_case"]
+__all__ = ["MARGIN", "SpeedResult", "judge", "measure", "notes", "timed_case"]
 
 MARGIN = 0.05
 """A ratio this near its threshold is "close": another driver, Triton or chip may decide otherwise."""
@@ -341,3 +341,18 @@ def _bar(result: SpeedResult) -> str:
     close = f", which is close (within {MARGIN:.0%})" if result.close else ""
     names = {"bound": "the bound", "bytes": "the least bytes", "reference": "the solution", "torch": "PyTorch"}
     return f"{result.ratio:.2f} of {names[result.threshold.to]}, and {result.threshold.at_least:.2f} is needed{close}"
+
+
+def notes(result: SpeedResult) -> list[str]:
+    """What a reader must know beside the verdict."""
+    found = [result.note] if result.note else []
+    if not result.decides and result.threshold.to == "torch" and not result.torch_measured:
+        found.append(f"{result.case}: PyTorch was not measured here, so nothing is held against it")
+    elif not result.decides:
+        found.append(f"{result.case}: times for this chip are not validated and decide nothing")
+    if result.close and result.ratio is not None:
+        found.append(
+            f"{result.case}: {result.ratio:.2f} is close to the threshold of {result.threshold.at_least:.2f}; another "
+            "driver or another Triton may decide otherwise"
+        )
+    return found

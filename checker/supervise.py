@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from checker.child import Request
 from checker.findings import Finding
-from checker.limits import COMPILE_LIMIT
+from checker.limits import COMPILE_LIMIT, of_stage
 
 __all__ = ["CancelledError", "Child", "Ended", "supervise"]
 
@@ -100,7 +100,7 @@ class _Watch:
     def _move_deadline(self, record: Mapping[str, Any]) -> None:
         now = time.monotonic()
         if record["kind"] == "start":
-            self.deadline = now + self.request.limit + GRACE
+            self.deadline = now + of_stage(str(record.get("stage")), self.request.limit) + GRACE
         elif record["kind"] == "compiling":
             if record["on"]:
                 self.remaining = self.deadline - now

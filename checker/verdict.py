@@ -13,11 +13,6 @@ from typing import Any
 
 from checker.findings import STAGES, Finding
 
-NOT_BUILT: Mapping[str, str] = {
-    "speed": "comes with the next release",
-}
-"""Stages that no kata asks yet, and why. A stage with a record of its own leaves this reason behind."""
-
 NEVER_BLOCKS = frozenset({"predictions"})
 """Stages that may be red without stopping a later one."""
 
@@ -254,7 +249,7 @@ def _stage(name: str, log: _Log, found: Sequence[Finding]) -> Stage:
     skipped = next((test.reason for test in tests if test.outcome == "skipped"), None)
     if skipped is not None:
         return Stage(name, "skipped", skipped)
-    return Stage(name, "not_run", NOT_BUILT.get(name, "this kata asks nothing here"))
+    return Stage(name, "not_run", "this kata asks nothing here")
 
 
 def _reason(name: str, log: _Log) -> str:
