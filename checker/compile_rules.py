@@ -164,6 +164,18 @@ COMPILE_RULES: tuple[Rule, ...] = (
         "use tl.exp, tl.sqrt ... for math.*, `.to(dtype)` for int() and float(), a constexpr for len()",
     ),
     Rule(
+        r"(?:min|max) requires at least 2 values",
+        "K211",
+        "Python's min and max do not reduce a block",
+        "use tl.max(x, axis=0) or tl.min(x, axis=0)",
+    ),
+    Rule(
+        r"argument '\w+' .*must be Tensor, not tensor",
+        "K211",
+        "PyTorch's functions compute with PyTorch's tensors, not with the values of a kernel",
+        "use its namesake in triton.language, or an operator",
+    ),
+    Rule(
         r"'\w+' object is not callable",
         "K211",
         "this is not a function of Triton",

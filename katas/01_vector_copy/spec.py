@@ -41,7 +41,11 @@ def make_inputs(case: Case, *, seed: int, device: torch.device) -> tuple[torch.T
     drawn = int(torch.randint(2, 9000, (1,), generator=draw))
     shape = (drawn,) if case.shape is None else case.shape
     values = torch.randn(shape, generator=draw) * 8 + 2
-    x = (values * 1000 if case.dtype == torch.int32 else values).to(case.dtype)
+    if case.dtype == torch.int32:
+        # The whole range: a copy that passes through float32 keeps only 24 bits.
+        x = torch.randint(-(2**31), 2**31 - 1, shape, generator=draw, dtype=torch.int64).to(torch.int32)
+    else:
+        x = values.to(case.dtype)
     if case.params.get("special"):
         limits = torch.finfo(case.dtype)
         x[::7] = float("nan")

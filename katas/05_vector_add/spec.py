@@ -69,7 +69,7 @@ def _set_values(x: torch.Tensor, y: torch.Tensor, kind: str, dtype: torch.dtype)
     elif kind == "special":
         x[::5], y[1::5] = float("nan"), float("inf")
         x[2::5], y[2::5] = float("inf"), -float("inf")
-        x[3::5] = -float("inf")
+        x[3::5], y[4::5] = -float("inf"), float("nan")
     return x, y
 
 
