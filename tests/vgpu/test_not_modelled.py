@@ -73,5 +73,5 @@ def scaled(a_ptr, b_ptr, s_ptr, c_ptr):
 
 def test_a_scaled_dot_is_named():
     a, b = torch.zeros(128, 64).to(torch.float8_e5m2), torch.zeros(64, 128).to(torch.float8_e5m2)
-    with pytest.raises(NotModelled, match="f8E5M2|dot_scaled"):
+    with pytest.raises(NotModelled, match=r"f8E5M2|dot_scaled"):
         scaled[(1,)](a, b, torch.zeros(128, 2, dtype=torch.uint8), torch.zeros(128, 128))

@@ -11,12 +11,14 @@ LOOP = """
 #loc = loc("/k.py":3:1)
 #loc1 = loc("x_ptr"(#loc))
 module {
-  tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %n: i32 loc("n"(#loc))) attributes {noinline = false} {
+  tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %n: i32 loc("n"(#loc))) {
     %c0 = arith.constant 0 : i32 loc(#loc2)
     %c1 = arith.constant 1 : i32 loc(#loc2)
     %acc = arith.constant dense<0.000000e+00> : tensor<8x16xf32> loc(#loc2)
     %0:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %acc, %b = %c1) -> (tensor<8x16xf32>, i32)  : i32 {
       %1 = arith.addf %a, %a : tensor<8x16xf32> loc(#loc3)
+      %flag = arith.constant true loc(#loc3)
+      %c = arith.constant 2.0 : f32 loc(#loc3)
       scf.if %flag {
         tt.store %x_ptr, %c : !tt.ptr<f32> loc(#loc4)
       } loc(#loc4)
@@ -28,10 +30,7 @@ module {
 #loc2 = loc(unknown)
 #loc3 = loc("/k.py":5:9)
 #loc4 = loc("acc"(#loc3))
-""".replace(
-    "scf.if %flag",
-    "%flag = arith.constant true loc(#loc3)\n      %c = arith.constant 2.0 : f32 loc(#loc3)\n      scf.if %flag",
-)
+"""
 
 
 def body(text=LOOP):
