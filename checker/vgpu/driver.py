@@ -488,7 +488,7 @@ def _bind(entry: ttir.Function, signature: dict[str, Any], bound: dict[str, Any]
             buffers.append(buffer)
             rest = [*value.shape, *value.strides]
             if kind.element == "desc":
-                from checker.vgpu.executor import Descriptor
+                from checker.vgpu.machine import Descriptor
 
                 base = np.array([buffer.base], dtype=np.int64)
                 shape = [np.array([n], dtype=np.int64) for n in value.shape]

@@ -129,13 +129,15 @@ class Profiler(Executor):
         self.sites: dict[tuple[str, int], SiteProfile] = {}
         self.touched: dict[tuple[str, str], list[Array]] = {}
 
-    def _block(self, block: Block) -> Op:
+    def block(self, block: Block) -> Op:
+        """Runs a block and counts the visit."""
         self.visits[id(block)] += self.programs.size if self.active is None else int(np.count_nonzero(self.active))
         self.blocks[id(block)] = block
-        return super()._block(block)
+        return super().block(block)
 
-    def _note(self, op: Op, kind: str, addresses: Array, mask: Array, width: int, hint: int, has_other: bool) -> None:
-        super()._note(op, kind, addresses, mask, width, hint, has_other)
+    def note(self, op: Op, kind: str, addresses: Array, mask: Array, width: int, hint: int, has_other: bool) -> None:
+        """Counts what an access does, and which sectors it touches."""
+        super().note(op, kind, addresses, mask, width, hint, has_other)
         buffers = self.memory.buffers
         name = buffers[hint].name if 0 <= hint < len(buffers) else ""
         site = self.sites.setdefault((kind, op.index), SiteProfile(kind, name, op.where))

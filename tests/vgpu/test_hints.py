@@ -97,3 +97,18 @@ def test_hints_on_one_axis_of_a_tile_are_true():
     x, y = torch.randn(16, 16), torch.zeros(16, 16)
     two_dimensional[(1,)](x, y, BLOCK=16)
     assert torch.equal(x, y)
+
+
+@triton.jit
+def hinted_in_a_branch(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid % 2 == 0:
+        start = tl.multiple_of(pid * BLOCK // 2, BLOCK)
+        offs = start + tl.arange(0, BLOCK)
+        tl.store(y_ptr + offs, tl.load(x_ptr + offs))
+
+
+def test_a_hint_binds_only_the_programs_that_reach_it():
+    x, y = torch.randn(64), torch.zeros(64)
+    hinted_in_a_branch[(4,)](x, y, BLOCK=16)
+    assert torch.equal(y[:32], x[:32])
