@@ -20,7 +20,18 @@ from checker.observe import HostOperation, Observer
 from checker.vgpu.authors import GIVEN, UNKNOWN, launch_of, operation_of
 from checker.vgpu.driver import Session
 
-__all__ = ["Call", "Results", "copies", "examine", "inputs_changed", "storers", "unlaunched", "written_unseen"]
+__all__ = [
+    "Call",
+    "Results",
+    "copies",
+    "examine",
+    "host_constants",
+    "inputs_changed",
+    "reads_the_unknown",
+    "storers",
+    "unlaunched",
+    "written_unseen",
+]
 
 
 @dataclass
@@ -152,8 +163,12 @@ def written_unseen(call: Call, output: torch.Tensor) -> np.ndarray[Any, Any] | N
 
 def inputs_changed(call: Call) -> Finding | None:
     """K905: an input that the host changed. Kernels that store into inputs are K406's."""
+    # An input that was handed in for the result as well may change: its owner asked for it.
+    given = {
+        value.untyped_storage()._cdata for i, value in enumerate(call.inputs) if i in call.inout and _tensor(value)
+    }
     for i, value in enumerate(call.inputs):
-        if not isinstance(value, torch.Tensor) or i in call.inout or not value.numel():
+        if not _tensor(value) or not value.numel() or value.untyped_storage()._cdata in given:
             continue
         authors = call.authors(value)
         if authors is None or (authors == GIVEN).all():
@@ -171,6 +186,10 @@ def inputs_changed(call: Call) -> Finding | None:
             operation.line if operation else None,
         )
     return None
+
+
+def _tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def _operation(call: Call, author: int) -> HostOperation | None:
@@ -261,8 +280,7 @@ def _copied_answer(call: Call) -> Finding | None:
     for output in call.outputs:
         if output.numel() < 2 or any(_same(value, output) for value in given):
             continue
-        for index, held in call.observer.copies:
-            operation = call.operations[index]
+        for operation, held in _copied(call):
             if operation.asker != "tuner" and _same(held, output):
                 return call.finding(
                     "K901",
@@ -271,6 +289,41 @@ def _copied_answer(call: Call) -> Finding | None:
                     operation.line or None,
                 )
     return None
+
+
+def _copied(call: Call) -> Iterator[tuple[HostOperation, torch.Tensor]]:
+    """Each copy of data as it was made, and each tensor that copies put together and a kernel was given."""
+    for index, held in call.observer.copies:
+        yield call.operations[index], held
+    for launch in call.session.launches:
+        for tensor in launch.tensors.values():
+            authors = call.authors(tensor) if isinstance(tensor, torch.Tensor) else None
+            operations = [_operation(call, int(author)) for author in np.unique(authors)] if authors is not None else []
+            if operations and all(operation is not None and operation.kind == "copy" for operation in operations):
+                yield operations[0], tensor  # type: ignore[misc]  # none of them is None
+
+
+def reads_the_unknown(call: Call) -> bool:
+    """Whether a kernel read memory whose author nobody saw: a table made at import, or work done out of sight."""
+    for launch in call.session.launches:
+        looked = {access.argument for access in launch.accesses if access.kind != "store" and access.lanes}
+        for name in looked:
+            tensor = launch.tensors.get(name)
+            authors = call.authors(tensor) if isinstance(tensor, torch.Tensor) else None
+            if authors is not None and (authors == UNKNOWN).any():
+                return True
+    return False
+
+
+def host_constants(call: Call) -> set[bytes]:
+    """The different values of those elements of the results that the host filled in."""
+    found: set[bytes] = set()
+    for output in call.outputs:
+        authors = call.authors(output)
+        if authors is not None and (authors < GIVEN).any():
+            rows = output.detach().contiguous().reshape(-1).view(torch.uint8).numpy().reshape(output.numel(), -1)
+            found |= {row.tobytes() for row in rows[authors < GIVEN]}
+    return found
 
 
 def _same(held: torch.Tensor, output: torch.Tensor) -> bool:

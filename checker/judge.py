@@ -66,6 +66,7 @@ class Subject:
     results: fairness.Results = field(default_factory=fairness.Results)
     storers: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    suspects: set[str] = field(default_factory=set)
 
     @property
     def vgpu(self) -> VirtualGpu:
@@ -122,6 +123,8 @@ def judge_authors(subject: Subject, run: Run) -> None:
     """Notes whose work a right result is; the stage "fairness" tells it."""
     if run.evidence is None:
         return
+    if fairness.reads_the_unknown(run.evidence):
+        subject.suspects.add(run.evidence.case)
     unfair = fairness.examine(run.evidence, subject.results)
     if unfair is None:
         subject.storers |= fairness.storers(run.evidence)

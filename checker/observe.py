@@ -112,12 +112,13 @@ class Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         name = func.overloadpacket.__name__
         operands = list(_tensors([*args, *kwargs.values()]))
         sources = operands[1:] if name in ("copy_", "fill_", "zero_") else operands
-        # `y[0] = 1.0` fills from a tensor that PyTorch makes of the number, unseen: only known data counts there.
-        data = self._hold_data(sources, unknown=name != "fill_")
+        # `y[0] = 1.0` copies from a tensor that PyTorch makes of the number, unseen: only known data counts there.
+        number = name in ("copy_", "fill_") and all(tensor.numel() == 1 for tensor in sources)
+        data = self._hold_data(sources, unknown=not number)
         empty = name == "resize_" and not operands[0].numel()
         result = func(*args, **kwargs)
         outputs = [tensor for tensor in _tensors(result) if tensor.device.type == "cpu"]
-        kind = "allocation" if empty else _kind(func, sources, outputs, data)
+        kind = "allocation" if empty else _kind(func, operands, sources, outputs, data)
         data = data and kind not in ("allocation", "metadata", "fill")
         asker, line = _asker(self.file)
         if kind == "allocation" and (empty or name in _EMPTY):
@@ -150,20 +151,44 @@ class Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
                 self.log.copies.append((len(self.log.operations), held))
 
 
-def _kind(func: Any, sources: list[torch.Tensor], outputs: list[torch.Tensor], data: bool) -> str:
-    """`classify`, where a fill by data is a copy, and a copy that converts more than a few elements is work."""
+def _kind(
+    func: Any, operands: list[torch.Tensor], sources: list[torch.Tensor], outputs: list[torch.Tensor], data: bool
+) -> str:
+    """`classify`, held against what came of it: an operation is what it does, whatever it calls itself.
+
+    A fill by data is a copy. A copy that converts more than a few elements is work, and so is one that does not hold
+    what it copied, or a view of memory that is none of its operands'.
+    """
     kind = classify(func)
     if kind == "fill" and data:
         return "copy"
-    if kind == "copy" and outputs and outputs[0].numel() > _FEW:
-        return "copy" if {tensor.dtype for tensor in sources} <= {outputs[0].dtype} else "compute"
+    if func.overloadpacket.__name__ == "copy_" and not data and sources[0].numel() == 1:
+        return "fill"
+    if kind == "copy" and outputs and outputs[0].numel():
+        if {tensor.dtype for tensor in sources} <= {outputs[0].dtype}:
+            return "copy" if _alike(sources[0], outputs[0]) else "compute"
+        return "copy" if outputs[0].numel() <= _FEW else "compute"
+    if kind == "view" and operands:
+        known = {tensor.untyped_storage()._cdata for tensor in operands if _has(tensor)}
+        mine = {tensor.untyped_storage()._cdata for tensor in outputs if _has(tensor)}
+        return "view" if mine <= known else "compute"
     return kind
+
+
+def _alike(source: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a copy holds the bytes of what it was made from; too large ones are believed."""
+    if result.untyped_storage().nbytes() > _POISON_LIMIT_BYTES or not _has(source):
+        return True
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(result.element_size())
+    return bits is None or torch.equal(source.view(bits).expand(result.shape), result.view(bits))
 
 
 def classify(func: Any) -> str:
     """From the operation's name and schema alone: the `kind` of a HostOperation."""
     schema = func._schema
     name = func.overloadpacket.__name__
+    if func.namespace not in ("aten", "prim"):
+        return "compute"
     for kind, names in (
         ("metadata", _METADATA),
         ("compute", _LAZY),

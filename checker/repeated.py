@@ -24,6 +24,9 @@ from checker.vgpu.trace import LaunchTrace
 
 __all__ = ["check_fairness"]
 
+_SMALL_BYTES = 1 << 24
+"""Storage of inputs beyond which a case is not called again."""
+
 
 @dataclass
 class _Fed:
@@ -47,6 +50,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.fed: list[_Fed] = []
+        self.constants: set[bytes] = set()
 
     def __call__(self, session: Session, trace: LaunchTrace, buffers: list[Buffer]) -> None:
         fed = _Fed(trace)
@@ -62,6 +66,11 @@ class _Watch:
         return [fed.facts() for fed in self.fed]
 
 
+def _differ(a: _Watch, b: _Watch) -> bool:
+    """Whether two calls launched differently, or filled in other constants where they filled in any."""
+    return a.facts() != b.facts() or bool(a.constants and b.constants and a.constants != b.constants)
+
+
 def check_fairness(subject: judge.Subject, seed: int) -> list[Finding]:
     """Every sign, by any case or by calls made again, that a result is not the work of the file's kernels."""
     if subject.unfair:
@@ -74,17 +83,32 @@ def check_fairness(subject: judge.Subject, seed: int) -> list[Finding]:
 
 
 def _chosen(subject: judge.Subject, seed: int) -> list[Case]:
-    """The smallest, a middle and the largest case whose inputs can be overwritten with others of the same layout."""
-    sizes = []
+    """Those whose inputs can be overwritten: the smallest, a middle, the largest, a strided one, and what is suspect.
+
+    Suspect is a case in which a kernel read memory whose author nobody saw.
+    """
+    plain: list[tuple[int, Case]] = []
+    strided: list[tuple[int, Case]] = []
+    suspect: list[tuple[int, Case]] = []
     for case in subject.spec.CASES:
         first, other = (_inputs(subject, case, seed + i) for i in (0, 1))
         pairs = [(a, b) for a, b in zip(first, other, strict=True) if isinstance(a, torch.Tensor)]
-        fit = all(a.is_contiguous() and a.shape == b.shape and a.dtype == b.dtype for a, b in pairs)
-        if case.stage == "values" and fit and pairs and all(a.numel() for a, _ in pairs):
-            sizes.append((sum(a.numel() for a, _ in pairs), case))
-    sizes.sort(key=lambda pair: pair[0])
-    places = sorted({0, len(sizes) // 2, len(sizes) - 1}) if sizes else []
-    return [sizes[place][1] for place in places]
+        fit = all(_layout(a) == _layout(b) and 0 < a.untyped_storage().nbytes() <= _SMALL_BYTES for a, b in pairs)
+        if not fit or not pairs or not all(a.numel() for a, _ in pairs):
+            continue
+        sized = (sum(a.numel() for a, _ in pairs), case)
+        if case.id in subject.suspects:
+            suspect.append(sized)
+        elif case.stage == "values":
+            (plain if all(a.is_contiguous() for a, _ in pairs) else strided).append(sized)
+    for cases in (plain, strided, suspect):
+        cases.sort(key=lambda sized: sized[0])
+    places = sorted({0, len(plain) // 2, len(plain) - 1}) if plain else []
+    return [case for _, case in [*suspect[:4], *(plain[place] for place in places), *strided[-1:]]]
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _inputs(subject: judge.Subject, case: Case, seed: int) -> tuple[Any, ...]:
@@ -109,6 +133,7 @@ def _again(subject: judge.Subject, case: Case, seed: int) -> Finding | None:
         if run.findings or run.evidence is None:
             return run, run.findings[0] if run.findings else None
         evidence = run.evidence
+        watch.constants = fairness.host_constants(evidence)
         found = fairness.inputs_changed(evidence) or fairness.examine(evidence, subject.results)
         subject.results.remember(evidence)
         if found is None:
@@ -129,8 +154,8 @@ def _again(subject: judge.Subject, case: Case, seed: int) -> Finding | None:
         _overwrite(inputs, other)
         run, found = once()
         if found is None:
-            found = _stale(subject, run, other, case)
-    if found is None and watches[1].facts() != watches[2].facts():
+            found = _stale(subject, run, inputs, case)
+    if found is None and _differ(watches[1], watches[2]):
         found = _fed_by_data(run, watches, once, lambda: _overwrite(inputs, other))
     if found is None:
         found = _overwritten(run, results, held)
@@ -147,11 +172,10 @@ def _fed_by_data(
     for _ in range(2):
         reset()
         once()
-    steady = watches[3].facts() == watches[4].facts()
-    if not steady or run.evidence is None:
+    if _differ(watches[3], watches[4]) or run.evidence is None:
         return None
     before, after = watches[1].facts(), watches[2].facts()
-    what = "the number of launches"
+    what = "the number of launches" if before != after else "what the host filled into the result"
     for a, b in zip(before, after, strict=False):
         differing = [name for name in b if a.get(name) != b[name]]
         if differing:
@@ -193,8 +217,8 @@ def _overwrite(inputs: tuple[Any, ...], values: tuple[Any, ...], only: Any = Non
     """Puts other elements into the same memory, unseen by PyTorch's version counters, as a kernel would."""
     for i, (tensor, value) in enumerate(zip(inputs, values, strict=True)):
         if isinstance(tensor, torch.Tensor) and tensor.numel() and (only is None or i in only):
-            source = value.detach().contiguous()
-            Buffer(tensor, "", -1).flat[:] = Buffer(source, "", -1).flat
+            memory = Buffer(tensor, "", -1)
+            memory.flat[memory.offsets_in_order()] = Buffer(value.detach().contiguous(), "", -1).flat
 
 
 def _equal(a: list[Any], b: list[Any]) -> bool:

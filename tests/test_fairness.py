@@ -185,6 +185,27 @@ CHEATS = {
         "K904",
         None,
     ),
+    "python lists, filled in": (
+        (
+            "y = move(x)\nfor i, v in enumerate((x.numpy() + 1).tolist()[1:]):\n    y[i + 1] = v\n"
+            "add_kernel[(1,)](x, y, 1, BLOCK_SIZE=32)\nreturn y"
+        ),
+        "K904",
+        None,
+    ),
+    "numpy for one case only": (
+        "if x.numel() != 33:\n    return add(x)\nt = torch.from_numpy(x.numpy() + 1)\n" + MOVE,
+        "K904",
+        None,
+    ),
+    "an operation named clone": (
+        "if 'f' not in KEPT:\n    lib = KEPT['lib'] = torch.library.Library('cheat', 'DEF')\n"
+        "    lib.define('clone(Tensor x) -> Tensor')\n    lib.impl('clone', lambda x: x + 1, 'CPU')\n"
+        "    KEPT['f'] = 1\n"
+        "t = torch.ops.cheat.clone(x)\n" + MOVE,
+        "K901",
+        "cheat.clone",
+    ),
     "python lists": ("t = torch.tensor([v + 1 for v in x.tolist()])\n" + MOVE, "K904", None),
     "dlpack": ("import numpy\nt = torch.from_dlpack(numpy.from_dlpack(x) + 1)\n" + MOVE, "K904", None),
     "a thread": (
