@@ -8,9 +8,6 @@ from checker.vgpu.specs import GpuSpec
 
 __all__ = ["Bound", "bound"]
 
-# The part of L2 that a result may occupy and still be there when the kernel ends, not yet written to memory.
-_L2_KEPT = 0.6
-
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -27,13 +24,12 @@ class Bound:
 def bound(spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dtype: str) -> Bound:
     """The bound of a problem that must move `least_bytes`, `written_bytes` of them written, and compute `flops`.
 
-    Memory is taken at the rate of a plain copy for the one time, at the data sheet's for the other. What is written
-    may stay in L2 when the kernel ends: all of it if it is small, for the physical bound as much as L2 holds. FLOPs
-    count at the tensor cores' peak for float16 and bfloat16, else at that of the ordinary units.
+    Memory is taken at the rate of a plain copy for the one time, at the data sheet's for the other, where what is
+    written may also still lie in L2 when the kernel ends, as much as fits. FLOPs count at the tensor cores' peak for
+    float16 and bfloat16, else at that of the ordinary units.
     """
     tensor = spec.fp16_tensor_tflop_per_s if dtype in ("float16", "bfloat16") else 0.0
     arithmetic = flops / ((tensor or spec.fp32_tflop_per_s) * 1e6)
-    kept = written_bytes if written_bytes <= spec.l2_bytes * _L2_KEPT else 0
-    memory = (least_bytes - kept) / (spec.copy_gb_per_s * 1e3)
+    memory = least_bytes / (spec.copy_gb_per_s * 1e3)
     fastest = (least_bytes - min(written_bytes, spec.l2_bytes)) / (spec.dram_gb_per_s * 1e3)
     return Bound(max(memory, arithmetic), max(fastest, arithmetic), "memory" if memory >= arithmetic else "arithmetic")

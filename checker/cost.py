@@ -51,6 +51,7 @@ class Counted:
     operations: tuple[tuple[str, int], ...]
     launches_us: float
     operations_us: float
+    operations_bytes: int
     bytes: float
     dram_bytes: float
     limiter: str
@@ -77,6 +78,7 @@ def count(call: Call, spec: GpuSpec) -> Counted:
         operations=tuple((operation.name, line) for operation, line in call.operations),
         launches_us=launches_us,
         operations_us=operations_us,
+        operations_bytes=sum(operation.bytes for operation in operations),
         bytes=sum(launch.profile.bytes_requested for launch in launches) + sum(o.bytes for o in operations),
         dram_bytes=sum(launch.estimate.dram_bytes for launch in launches) + sum(o.bytes for o in operations),
         limiter=_limiter(launches, main, launches_us, operations_us),

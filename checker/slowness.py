@@ -74,12 +74,16 @@ def _all(counted: Counted, spec: GpuSpec, total: float, least_bytes: int, flops:
             worst.line,
             worst.column,
         )
-    repeated = counted.bytes / least_bytes if least_bytes else 1.0
+    asked = counted.bytes - counted.operations_bytes
+    repeated = asked / least_bytes if least_bytes else 1.0
     if repeated > 1.1 and not profile.dot_flops and flops <= 20 * least_bytes:
+        once = float(estimate(_thinner(profile, repeated), spec).us)
+        several = counted.launches > 1
         yield Cause(
             "K801",
-            rest + estimate(_thinner(profile, repeated), spec).us,
-            f"{_gigabytes(counted.bytes)} are asked for where {_gigabytes(least_bytes)} would do ({repeated:.2f}x)",
+            counted.operations_us + counted.launches_us / repeated if several else rest + once,
+            f"{_size(asked)} are asked for{' in all launches' * several} where {_size(least_bytes)} would do "
+            f"({repeated:.2f}x)",
             "Keep what was loaded: read each input once, and write nothing but the result.",
             *_most_repeated(profile),
         )
@@ -87,7 +91,7 @@ def _all(counted: Counted, spec: GpuSpec, total: float, least_bytes: int, flops:
         yield Cause(
             "K805",
             without(lambda p: _set(p, stack_bytes=0, registers=min(p.registers, 64))),
-            f"the kernel needs {main.spills} bytes of stack a thread: its registers ({main.registers}) do not suffice",
+            f"each thread keeps {main.spills} bytes in memory that do not fit into its registers",
             "Spread the block over more threads (num_warps), or make it smaller.",
             main.line,
         )
@@ -98,7 +102,7 @@ def _all(counted: Counted, spec: GpuSpec, total: float, least_bytes: int, flops:
         yield Cause(
             "K808",
             rest + max(us for name, us in main.estimate.parts.items() if name != "dram"),
-            f"DRAM delivers {_gigabytes(counted.dram_bytes)}, {again:.1f}x the least: L2 has lost what programs share",
+            f"DRAM delivers {_size(counted.dram_bytes)}, {again:.1f}x the least: L2 has lost what programs share",
             "Number the programs so that those which share data run at the same time.",
             main.line,
         )
@@ -197,7 +201,7 @@ def _about_products(
             "K804",
             without(lambda p: _larger_tile(p, growth)),
             f"tiles of {profile.dot_rows} x {profile.dot_columns} use each loaded value {profile.dot_columns} or "
-            f"{profile.dot_rows} times only: {_gigabytes(counted.bytes)} pass from L2 to the multiprocessors",
+            f"{profile.dot_rows} times only: {_size(counted.bytes)} pass from L2 to the multiprocessors",
             "Take larger tiles, such as 128 x 128: twice the side halves the bytes.",
             line,
         )
@@ -291,5 +295,5 @@ def _most_repeated(profile: Profile) -> tuple[int | None, int | None]:
     return (where.line, where.column) if where is not None else (None, None)
 
 
-def _gigabytes(count: float) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+def _size(count: float) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.4g} MB"

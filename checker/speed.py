@@ -7,7 +7,6 @@ PyTorch, in the same run; the others are shown. A time below the physical bound 
 
 from __future__ import annotations
 
-import math
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from checker.catalog import SpeedCase
 from checker.cost import Counted, count
 from checker.findings import Finding
 from checker.loading import load_module
+from checker.timed_cases import affordable, timed_case
 from checker.timing import Rounds, VirtualRounds, Wrong, plain_rounds
 from checker.vgpu import aten
 from checker.vgpu.driver import VirtualGpu
@@ -136,37 +136,6 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def timed_case(speed: SpeedCase, spec: ModuleType, memory_bytes: int) -> tuple[Case, str]:
-    """The case in the spec's own terms, shrunk until inputs, result and reference fit; a note if it was."""
-    params = {name: _value(name, value) for name, value in speed.params.items()}
-    case = Case(speed.id, **params)
-    note = ""
-    while spec.least_bytes(case) * 3 > memory_bytes:
-        name, value = max(params.items(), key=lambda item: _extent(item[1]))
-        if _extent(value) < 2:
-            break
-        params[name] = value // 2 if isinstance(value, int) else _halved(value)
-        case = Case(speed.id, **params)
-        sizes = ", ".join(f"{key}={size}" for key, size in params.items() if _extent(size) > 1)
-        note = f"{speed.id} does not fit into the memory of this GPU and was shrunk to {sizes}"
-    return case, note
-
-
-def _value(name: str, value: Any) -> Any:
-    return getattr(torch, value) if name == "dtype" else value
-
-
-def _extent(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return math.prod(value) if isinstance(value, tuple) and all(isinstance(part, int) for part in value) else 0
-
-
-def _halved(extents: tuple[int, ...]) -> tuple[int, ...]:
-    longest = extents.index(max(extents))
-    return tuple(extent // 2 if axis == longest else extent for axis, extent in enumerate(extents))
-
-
 def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = plain_rounds) -> SpeedResult:
     """Times the subject on a case, in `rounds` (those of pytest-benchmark, or three plain ones)."""
     on_cuda = subject.device == "cuda"
@@ -178,6 +147,7 @@ def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = p
         chip, memory = realgpu.chip(gpu.spec), realgpu.free_bytes()
     case, note = timed_case(speed, subject.spec, memory)
     own_seed = case_seed(seed, speed.id)
+    case, endless = affordable(subject.entry, subject.file, subject.spec, case, own_seed, gpu)
     virtual = VirtualRounds(subject.entry, subject.file, subject.spec, case, own_seed, gpu)
     with virtual.running():
         seconds = (plain_rounds if on_cuda else rounds)(virtual.setup, virtual.run, virtual.timer)
@@ -204,7 +174,7 @@ def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = p
         decides=on_cuda or chip.validated,
         wrong=wrong,
         verified=verified,
-        note=note,
+        note=note or endless,
     )
     result = _with_ratio(_with_peers(result, subject, case, own_seed, gpu))
     if result.enough:

@@ -25,16 +25,16 @@ from checker.vgpu.lazy import LazyDraw
 from checker.vgpu.timeline import Duration
 from checker.vgpu.trace import LaunchTrace
 
-__all__ = ["Call", "Rounds", "VirtualRounds", "Wrong", "check_elements", "plain_rounds"]
+__all__ = ["LONG", "Call", "Rounds", "VirtualRounds", "Wrong", "check_elements", "plain_rounds"]
 
 # A call that takes the host so many seconds is made once; its launches are then repeated on the clock alone.
 _COSTLY = 0.5
 # How many elements of a round's result are compared with the reference.
-_COMPARED = 2048
+_COMPARED = 512
 # The units in the last place, at the result's scale, that a timed result may be off: its exactness was judged before.
 _UNITS = 8
-# FLOPs a byte beyond which a program is long, and two of them must do as a sample.
-_LONG = 200
+LONG = 200
+"""FLOPs a byte beyond which a program is long, and two of them must do as a sample."""
 
 Rounds = Callable[[Callable[[], Any], Callable[..., Any], Callable[[], Any]], list[float]]
 """Runs rounds of setup, call and timer; returns the seconds of each call. `setup` returns (args, kwargs)."""
@@ -71,7 +71,10 @@ class Call:
 
 
 class VirtualRounds:
-    """The rounds of one entry point on one case. Use as a context manager; `call` holds what the first round showed."""
+    """The rounds of one entry point on one case.
+
+    `first` holds what the first round showed, `seconds` what a round costs the host, `wrong` the first wrong element.
+    """
 
     def __init__(
         self, entry: Callable[..., Any], file: Path, spec: ModuleType, case: Case, seed: int, gpu: VirtualGpu
@@ -85,12 +88,12 @@ class VirtualRounds:
         self._result: Any = None
         self._round = 0
         self._seen = 0
-        self._costly = False
+        self.seconds = 0.0
 
     @contextmanager
     def running(self) -> Iterator[VirtualRounds]:
         """A session of the virtual GPU in timing mode around all rounds."""
-        long = self.spec.flops(self.case) > _LONG * self.spec.least_bytes(self.case)
+        long = self.spec.flops(self.case) > LONG * self.spec.least_bytes(self.case)
         with self.gpu.record(timing=True, tuning="all", sample=2 if long else 3) as self.session:
             if self.tuned:
                 # The first call tunes; the later ones are what a call costs.
@@ -128,7 +131,11 @@ class VirtualRounds:
             self._result = self.entry(*args)
         first.launches += self.session.launches[self._seen :]
         self._round += 1
-        self._costly = watch.seconds > _COSTLY
+        self.seconds = watch.seconds
+
+    @property
+    def _costly(self) -> bool:
+        return self.seconds > _COSTLY
 
     def _durations(self) -> list[float]:
         operations = [operation.us for operation, _ in self.first.operations]
