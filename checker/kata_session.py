@@ -5,10 +5,6 @@ The plugin's hooks know pytest; this knows katas. Heavy imports happen here, whe
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import platform
 import random
 import time
 from collections.abc import Sequence
@@ -25,6 +21,7 @@ from checker.diagnose import from_exception
 from checker.findings import Finding
 from checker.lint import LintResult, lint
 from checker.loading import LoadError, load_kernel, load_module, protect
+from checker.records import Records, versions
 
 __all__ = ["KataSession"]
 
@@ -54,9 +51,9 @@ class KataSession:
         self.quick: bool = option("--kata-quick")
         self.reveal: bool = option("--kata-reveal")
         self.limit: float = option("--kata-limit")
-        self.records: list[dict[str, Any]] = []
-        self._nonce: str = option("--kata-nonce")
-        self._target = _open_records(option("--kata-records"))
+        self._log = Records(option("--kata-records"), option("--kata-nonce"))
+        self.records = self._log.kept
+        self.emit = self._log.write
         self._spec: ModuleType | None = None
         self._subject: Any = None
         self._stopped = ""
@@ -70,15 +67,6 @@ class KataSession:
 
     # --- records ---
 
-    def emit(self, **record: Any) -> None:
-        """Write one record, at once."""
-        self.records.append(record)
-        if self._target is not None:
-            line = json.dumps({**record, "nonce": self._nonce}) + "\n"
-            data = line.encode()
-            while data:
-                data = data[os.write(self._target, data) :]
-
     def collected(self, tests: Sequence[dict[str, Any]]) -> None:
         """Say what will run, and look at the source."""
         self.emit(
@@ -87,7 +75,7 @@ class KataSession:
             file=str(self.file),
             seed=self.seed,
             device=self._device(),
-            versions=_versions(),
+            versions=versions(),
         )
         self.emit(kind="collected", tests=list(tests))
         self._lint = lint(self.file, entry=self.kata.entry, signature=self.kata.signature, skeleton=self.kata.skeleton)
@@ -96,6 +84,8 @@ class KataSession:
             for todo in self._lint.todos
         ]
         self.emit(kind="todos", todos=todos)
+        if self.quick and self.kata.speed:
+            self.emit(kind="skip_stage", stage="speed", reason="left out by --quick")
 
     def _device(self) -> dict[str, str]:
         if self.device == "cuda":
@@ -156,7 +146,7 @@ class KataSession:
 
     def report_text(self, color: bool) -> str:
         """The report of a plain run; empty where the records go to somebody else, who makes the report."""
-        if self._target is not None:
+        if self._log.elsewhere:
             return ""
         from checker import report as reports
         from checker.verdict import conclude
@@ -261,7 +251,10 @@ class KataSession:
         self.emit(kind="performance", row=result.row())
         for note in speed.notes(result):
             self.emit(kind="note", text=note)
-        return speed.judge(subject, result)
+        findings = speed.judge(subject, result)
+        if not findings and not result.decides:
+            pytest.skip(f"nothing is judged by times {result.basis}")
+        return findings
 
     def _fairness(self, nodeid: str, subject: Any) -> list[Finding]:
         from checker import repeated
@@ -320,22 +313,3 @@ class KataSession:
             text = f"line {slip.line}: {slip.message}; {slip.advice} ({slip.code})"
             if not any(record.get("text") == text for record in self.records):
                 self.emit(kind="note", text=text)
-
-
-def _versions() -> dict[str, str]:
-    from importlib import metadata
-
-    found = {"python": platform.python_version()}
-    for name in ("torch", "triton"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
-
-
-def _open_records(target: str | None) -> int | None:
-    """The descriptor that records go to: a number as it is, a path opened for appending."""
-    if not target:
-        return None
-    if target.isdigit():
-        return int(target)
-    return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -121,7 +121,8 @@ def _speed_lines(report: Report, look: Look) -> Iterator[str]:
         yield look.paint(f"Speed, {basis}", bold=True)
         for row in rows:
             first, *more = speed_rows.lines(row)
-            mark, plain, colour = MARKS["passed" if row["enough"] else "failed"]
+            status = "not_run" if not row["decides"] else "passed" if row["enough"] else "failed"
+            mark, plain, colour = MARKS[status]
             yield f"  {look.paint(plain if look.ascii else mark, colour)} {row['case']}"
             yield look.fill(first, "      ")
             shown = more if look.verbose or not row["enough"] else more[:1]

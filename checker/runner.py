@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import platform
 import random
 import secrets
 import subprocess
@@ -24,6 +23,7 @@ from checker.child import Request
 from checker.errors import KataUsageError
 from checker.findings import Finding
 from checker.lint import LintResult, lint
+from checker.records import versions
 from checker.supervise import Child, Ended, supervise
 from checker.verdict import Report, conclude
 
@@ -168,19 +168,6 @@ def _device(gpu: str) -> dict[str, str]:
         return devices.describe(gpu)
     except ValueError as error:
         raise KataUsageError(str(error)) from error
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, torch and Triton, read without importing them."""
-    from importlib import metadata
-
-    found = {"python": platform.python_version()}
-    for name in ("torch", "triton"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _session_record(kata: Kata, file: Path, seed: int, gpu: str) -> dict[str, Any]:
