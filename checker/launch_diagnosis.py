@@ -59,7 +59,7 @@ def _judge(exc: BaseException, frames: list[traceback.FrameSummary], tree: ast.M
     return "K308", f"the wrapper raised {said[:300]}", _advice(exc, text), ()
 
 
-_BETWEEN = ("loading.py", "observe.py")
+_BETWEEN = ("loading.py", "observe.py", "aten.py", "sweep.py")
 """Modules that stand between the learner's call and what it calls: what passes through them is not theirs."""
 
 

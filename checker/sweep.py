@@ -116,7 +116,7 @@ def sweep(bench: Bench, subject: Subject, case: Any, judged: Any, name: str, val
     KataUsageError if no launch takes the parameter.
     """
     launches = Launches(subject.module, name)
-    _timed(bench, subject, launches, case, None, None)
+    whole = _stored_bytes(_timed(bench, subject, launches, case, None, None))
     own = launches.seen[-1] if launches.seen else None
     if not launches.seen:
         can = ", ".join([*sorted(launches.constants), *OPTIONS])
@@ -135,6 +135,9 @@ def sweep(bench: Bench, subject: Subject, case: Any, judged: Any, name: str, val
             done = _timed(bench, subject, launches, case, value, None if tied else axis)
             if done.finding is not None:
                 raise FileAtFault(done.finding)
+            if tied and _stored_bytes(done) < whole:
+                text = f"{_stored_bytes(done):.0f} of {whole:.0f} bytes of the result are stored with {name}={value}"
+                raise FileAtFault(Finding("K404", text, "The blocks do not cover the input.", file=str(bench.file)))
             row["us"] = round(done.us, 3)
             row["limiter"] = count(done.call, bench.gpu.spec).limiter
         except FileAtFault as error:
@@ -150,6 +153,12 @@ def _timed(bench: Bench, subject: Subject, launches: Launches, case: Any, value:
     with bench.step(what, bench.file), launches.replaced(value, axis):
         spec = as_timed(bench.spec, case, seed)
         return time_call(subject.entry, bench.file, spec, case, seed, bench.gpu)
+
+
+def _stored_bytes(done: Timed) -> float:
+    """Bytes that all programs of a call store; what the sampled ones stored is known to be right, but not to be all."""
+    launches = [one for one in done.call.launches if one.profile is not None]
+    return sum(one.programs * site.bytes for one in launches for site in one.profile.sites if site.kind != "load")
 
 
 def _axis(bench: Bench, subject: Subject, launches: Launches, judged: Any) -> int | None:

@@ -132,7 +132,8 @@ class Bench:
         self.file = Path(request.file)
         self.solution = Path(solution)
         self.entry = entry
-        self.gpu = judge.open_gpu(request.gpu)
+        # Activated anew: in a test's process another chip may have been used in between.
+        self.gpu = judge.open_gpu(request.gpu).activate()
         self.kata = next(kata for kata in load(self.solution.parent.parent) if str(kata.folder) == request.folder)
         self.spec: ModuleType = load_module(self.kata.spec)
         timed = [speed.timed_case(case, self.spec, self.gpu.spec.memory_bytes) for case in self.kata.speed]
