@@ -158,7 +158,8 @@ def _timed(bench: Bench, subject: Subject, launches: Launches, case: Any, value:
 def _stored_bytes(done: Timed) -> float:
     """Bytes that all programs of a call store; what the sampled ones stored is known to be right, but not to be all."""
     launches = [one for one in done.call.launches if one.profile is not None]
-    return sum(one.programs * site.bytes for one in launches for site in one.profile.sites if site.kind != "load")
+    stored = [one.programs * site.bytes for one in launches for site in one.profile.sites if site.kind != "load"]
+    return float(sum(stored))
 
 
 def _axis(bench: Bench, subject: Subject, launches: Launches, judged: Any) -> int | None:

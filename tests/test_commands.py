@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.findings import Finding
 from checker.progress import Progress, Store
 
 if TYPE_CHECKING:
@@ -325,6 +326,156 @@ class TestWatch:
 
     def test_a_locked_kata_is_not_watched(self, kata: Command) -> None:
         assert kata("watch", "13").code == 2
+
+
+class Workbench(ModuleType):
+    """Stands in for `checker.workbench`, which starts a child: answers with what it was given, and keeps the calls."""
+
+    def __init__(self) -> None:
+        super().__init__("checker.workbench")
+        self.calls: list[dict[str, Any]] = []
+        self.document: dict[str, Any] | None = None
+        self.finding: Finding | None = None
+
+    def ask(self, task: str, kata: Kata, **options: Any) -> Any:
+        self.calls.append({"task": task, "kata": kata.id, **options})
+        return SimpleNamespace(document=self.document, finding=self.finding, output="")
+
+
+@pytest.fixture
+def workbench(monkeypatch: pytest.MonkeyPatch) -> Workbench:
+    import checker
+
+    fake = Workbench()
+    fake.finding = Finding("K201", "the length is not a power of two", "round up", line=3)
+    monkeypatch.setitem(sys.modules, "checker.workbench", fake)
+    monkeypatch.setattr(checker, "workbench", fake, raising=False)
+    monkeypatch.setattr("checker.devices.problem", lambda: "the installed PyTorch is built without CUDA")
+    return fake
+
+
+SWEPT = {
+    "basis": "modelled for NVIDIA H200",
+    "case": "n=2^20",
+    "gpu": {},
+    "sweep": {
+        "name": "B",
+        "own": 64,
+        "tied": False,
+        "rows": [{"value": 64, "own": True, "us": 3.0, "limiter": "memory", "finding": None}],
+    },
+}
+
+
+class TestCompare:
+    def test_it_opens_once_the_kata_passes(self, kata: Command, tree: Path, runner: Any, workbench: Workbench) -> None:
+        outcome = kata("compare")
+        assert outcome.code == 1
+        assert "01_first_step does not pass yet" in outcome.out
+        assert "--spoil" in outcome.out
+        assert workbench.calls == []
+        kernel(tree).write_text(RIGHT)
+        kata("check")
+        kata("compare")
+        assert workbench.calls[-1]["options"] == {"case": None, "trusted": True, "sweep": None}
+
+    def test_what_changed_since_it_passed_is_judged_again(
+        self, kata: Command, tree: Path, runner: Any, workbench: Workbench
+    ) -> None:
+        kernel(tree).write_text(RIGHT)
+        kata("check")
+        kernel(tree).write_text(RIGHT * 2)
+        kata("compare")
+        assert workbench.calls[-1]["options"]["trusted"] is False
+
+    def test_a_locked_kata_says_how_to_unlock(self, kata: Command, workbench: Workbench) -> None:
+        outcome = kata("compare", "13")
+        assert (outcome.code, "`kata next` unlocks" in outcome.out) == (1, True)
+
+    def test_spoil_shows_it_all_the_same(self, kata: Command, workbench: Workbench) -> None:
+        outcome = kata("compare", "--spoil", "--gpu", "l4", "--case", "n=7")
+        call = workbench.calls[-1]
+        assert (call["task"], call["gpu"], call["device"], call["options"]["case"]) == (
+            "compare",
+            "l4",
+            "virtual",
+            "n=7",
+        )
+        # The answer is a finding: exit 1 and its text.
+        assert outcome.code == 1
+        assert "K201 the length of a block is not a power of two" in outcome.out
+
+    def test_a_sweep_needs_no_pass(self, kata: Command, workbench: Workbench) -> None:
+        workbench.document = SWEPT
+        outcome = kata("compare", "--sweep", "B=64..128")
+        assert outcome.code == 0
+        assert workbench.calls[-1]["options"]["sweep"] == {"name": "B", "values": [64, 128]}
+        assert "best, yours" in outcome.out
+        document = json.loads(kata("compare", "--sweep", "B=64", "--json").out)
+        assert (document["schema"], document["kata"]) == (1, "01_first_step")
+
+    def test_a_finding_as_json(self, kata: Command, workbench: Workbench) -> None:
+        outcome = kata("compare", "--spoil", "--json")
+        assert outcome.code == 1
+        assert json.loads(outcome.out)["finding"]["code"] == "K201"
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("--plot", "roof.jpg"), "A picture is a .png or an .svg file."),
+            (("--plot", "nowhere/roof.png"), "There is no folder"),
+            (("--sweep", "B"), "BLOCK_SIZE=64..4096"),
+            (("--sweep", "B=1", "--source"), "One at a time."),
+        ],
+    )
+    def test_what_cannot_be_asked(
+        self, kata: Command, workbench: Workbench, arguments: tuple[str, ...], said: str
+    ) -> None:
+        outcome = kata("compare", "--spoil", *arguments)
+        assert (outcome.code, said in outcome.err) == (2, True)
+        assert workbench.calls == []
+
+    def test_a_plot_without_matplotlib_says_how_to_get_it(
+        self, kata: Command, workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        outcome = kata("compare", "--spoil", "--plot", "roof.svg")
+        assert outcome.code == 3
+        assert "pip install" in outcome.err
+        assert workbench.calls == []
+
+    def test_no_real_gpu(self, kata: Command, workbench: Workbench) -> None:
+        outcome = kata("compare", "--spoil", "--device", "cuda")
+        assert (outcome.code, "built without CUDA" in outcome.err) == (3, True)
+
+    def test_sources_side_by_side(self, kata: Command, tree: Path, workbench: Workbench) -> None:
+        kata()
+        kernel(tree).write_text("@triton.jit\ndef k(x):\n    pass\n")
+        (tree / "solutions" / "01_first_step.py").write_text("@triton.jit\ndef k(x):\n    tl.store(x, 1)\n")
+        outcome = kata("compare", "--spoil", "--source")
+        assert outcome.code == 0
+        assert "tl.store(x, 1)" in outcome.out
+        kernel(tree).write_text("def k(x:\n")
+        assert "does not parse" in kata("compare", "--spoil", "--source").err
+
+
+class TestInspect:
+    def test_a_finding_is_shown_and_exits_1(self, kata: Command, tree: Path, workbench: Workbench) -> None:
+        outcome = kata("inspect", "--gpu", "t4")
+        assert outcome.code == 1
+        assert "K201 the length of a block is not a power of two" in outcome.out
+        assert workbench.calls[-1]["file"] == kernel(tree)
+
+    def test_a_level_is_printed_whole(self, kata: Command, workbench: Workbench) -> None:
+        workbench.document = {"texts": {"ttir": "module {\n}\n", "ptx": "ret;"}, "gpu": {"name": "NVIDIA T4"}}
+        assert kata("inspect", "--level", "ttir").out == "module {\n}\n"
+        assert json.loads(kata("inspect", "--level", "ptx", "--json").out)["texts"] == {"ptx": "ret;"}
+        outcome = kata("inspect", "--level", "amdgcn")
+        assert outcome.code == 2
+        assert "Its levels are ttir, ptx." in outcome.err
+
+    def test_a_level_that_does_not_exist(self, kata: Command, workbench: Workbench) -> None:
+        assert kata("inspect", "--level", "cubin").code == 2
 
 
 class TestErrors:

@@ -167,7 +167,12 @@ def _require_plot(file: Path) -> None:
 def _show_source(file: Path, kata: Kata) -> None:
     from checker.side_by_side import show
 
-    show(file, kata.solution)
+    try:
+        show(file, kata.solution)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise KataUsageError(
+            f"{file.name} does not parse: {error}.", next_step=f"`kata check {kata.number:02}` shows where."
+        ) from error
 
 
 def _show_table(session: Session, kata: Kata, document: dict[str, Any], file: Path) -> None:
