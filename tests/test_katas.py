@@ -36,9 +36,13 @@ def every_case() -> Iterator[Any]:
             yield pytest.param(rung, case, id=f"{rung.number:02}: {case.id}")
 
 
-@functools.cache
 def spec_of(rung: Kata) -> ModuleType:
-    return load_module(rung.spec)
+    return loaded(rung.spec)
+
+
+@functools.cache
+def loaded(path: Path) -> ModuleType:
+    return load_module(path)
 
 
 def gaps(skeleton: str, solution: str) -> list[str] | None:
@@ -112,7 +116,8 @@ def test_a_kata_requires_only_lower_rungs(rung: Kata) -> None:
 @every_kata
 def test_the_entry_has_the_signature_that_the_kata_states(rung: Kata) -> None:
     module = load_module(rung.skeleton)
-    parameters = ", ".join(inspect.signature(getattr(module, rung.entry)).parameters)
+    declared = inspect.signature(getattr(module, rung.entry)).parameters.values()
+    parameters = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.default}" for p in declared)
     assert rung.signature.startswith(f"{rung.entry}({parameters}) -> ")
 
 
