@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,22 @@ def torch_op(n: int, block: int) -> torch.Tensor:
 def OUT_DTYPE(n: int, block: int) -> torch.dtype:  # noqa: N802  # the judge's name for it
     """No argument is a tensor from which the dtype could be taken."""
     return torch.int32
+
+
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[int, int]:
+    """A large n; no argument is a tensor to draw."""
+    return case.n, case.block
+
+
+def expected_at(indices: torch.Tensor, n: int, block: int) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    return indices.div(block, rounding_mode="floor").double()
+
+
+def eager(n: int, block: int) -> torch.Tensor:
+    """What one would write without Triton. Where kernels run on the CPU's memory, it is only priced, not run."""
+    device = triton.runtime.driver.active.get_active_torch_device()
+    return torch.arange(n, dtype=torch.int32, device="meta" if device.type == "cpu" else device) // block
 
 
 def least_bytes(case: Case) -> int:

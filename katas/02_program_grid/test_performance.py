@@ -1,5 +1,5 @@
 """One launch is enough, with no more programs than there are blocks."""
 
 
-def test_launches_no_more_programs_than_blocks(speed):
-    speed.check()
+def test_launches_no_more_programs_than_blocks(speed, case):
+    speed.check(case)

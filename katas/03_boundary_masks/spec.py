@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,25 @@ def _shifted(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
     if first < last:
         y[first:last] = x[first - k : last - k]
     return y
+
+
+def timed_inputs(
+    case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]
+) -> tuple[torch.Tensor, int, float]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return draw((case.n,), case.dtype), case.k, -7.5
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    source = indices - k
+    exists = (source >= 0) & (source < x.numel())
+    return torch.where(exists, x[source.clamp(0, x.numel() - 1)].double(), fill)
+
+
+def eager(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
+    """What one would write without Triton."""
+    return _shifted(x, k, fill)
 
 
 def least_bytes(case: Case) -> int:

@@ -41,7 +41,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
     if not 1 <= block <= 2**20 or block != triton.next_power_of_2(block):
         raise ValueError(f"block must be a power of two of at most 2^20, but is {block}")
     # No argument is a tensor that would say where to allocate, so ask Triton on which device kernels run.
-    ids = torch.empty(n, dtype=torch.int32, device="cuda")
+    ids = torch.empty(n, dtype=torch.int32, device="cuda")  # here
     if n == 0:
         return ids  # a grid of no programs cannot be launched
 

@@ -30,7 +30,7 @@ def tag_kernel(ids_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(ids_ptr + offs, value, mask=mask)
 
 
-def tag_programs(n: int, block: int) -> torch.Tensor:
+def tag_programs(n: int, block: int) -> torch.Tensor:  # here
     """Return ids, an int32 tensor of n elements: each holds the number of the program that owns it.
 
     Accepted: n >= 0; block, the elements a program owns, a power of two of at most 2^20.

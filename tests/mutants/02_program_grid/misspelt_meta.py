@@ -45,7 +45,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
     if n == 0:
         return ids  # a grid of no programs cannot be launched
 
-    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)  # noqa: E731
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)  # noqa: E731  # here
 
     tag_kernel[grid](ids, n, BLOCK_SIZE=block)
     return ids

@@ -47,7 +47,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
 
     grid = (triton.cdiv(n, block),)
 
-    tag_kernel(ids, n, BLOCK_SIZE=block)
+    tag_kernel(ids, n, BLOCK_SIZE=block)  # here
     return ids
 
 

@@ -27,7 +27,7 @@ def tag_kernel(ids_ptr, n, BLOCK_SIZE: tl.constexpr):
     # One number for all lanes: the store spreads it over the block.
     value = pid
 
-    tl.store(ids_ptr + offs, value)
+    tl.store(ids_ptr + offs, value)  # here
 
 
 def tag_programs(n: int, block: int) -> torch.Tensor:

@@ -61,7 +61,7 @@ def owner(i: int, block: int) -> int | None:
     return i // block
 
 
-def lives_in(expression: str) -> str | None:
+def lives_in(expression: str) -> str | None:  # here
     """Say where an expression makes sense: "both", "kernel", "both" or "neither".
 
     On the host, x is a PyTorch tensor of one dimension: torch.tensor([3.0, 1.0, 4.0, 1.0]).

@@ -51,7 +51,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
     return ids
 
 
-def programs(n: int, block: int) -> int | None:
+def programs(n: int, block: int) -> int | None:  # here
     """Predict how many programs tag_programs(n, block) launches."""
     return n // block
 

@@ -27,7 +27,7 @@ def tag_kernel(ids_ptr, n, BLOCK_SIZE: tl.constexpr):
     # One number for all lanes: the store spreads it over the block.
     value = first
 
-    tl.store(ids_ptr + offs, value, mask=mask)
+    tl.store(ids_ptr + offs, value, mask=mask)  # here
 
 
 def tag_programs(n: int, block: int) -> torch.Tensor:

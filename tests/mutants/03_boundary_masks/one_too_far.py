@@ -30,7 +30,7 @@ def shift_kernel(x_ptr, y_ptr, n, k, fill, BLOCK_SIZE: tl.constexpr):
     load_mask = (source >= 0) & (source <= n)
 
     # What a lane without a source holds is what it will store.
-    values = tl.load(x_ptr + source, mask=load_mask, other=fill)
+    values = tl.load(x_ptr + source, mask=load_mask, other=fill)  # here
 
     # Every element of y is written, also those that have no source.
     store_mask = offs < n

@@ -63,7 +63,7 @@ def shift(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
     return y
 
 
-def masked_off(n: int, k: int, block: int) -> tuple[int, int] | None:
+def masked_off(n: int, k: int, block: int) -> tuple[int, int] | None:  # here
     """Predict how many lanes of the whole launch are held back: (by the mask of the load, by the mask of the store).
 
     n: elements of x. k: places to shift by. block: BLOCK_SIZE. The load's mask asks whether the source is an element

@@ -35,7 +35,7 @@ def shift_kernel(x_ptr, y_ptr, n, k, fill, BLOCK_SIZE: tl.constexpr):
     # Every element of y is written, also those that have no source.
     store_mask = offs < n
 
-    tl.store(y_ptr + offs, values, mask=store_mask)
+    tl.store(y_ptr + offs, values, mask=store_mask)  # here
 
 
 def shift(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:

@@ -1,4 +1,4 @@
-# Blocks of 128.
+# Blocks of 2048.
 """Shift: a copy to other places, in which the load and the store each need a mask of their own."""
 
 import torch
@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 # Elements a program writes: enough that few programs move many bytes.
-BLOCK_SIZE = 128
+BLOCK_SIZE = 2048
 
 
 @triton.jit
