@@ -63,7 +63,7 @@ def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None =
         raise TypeError(f"x and y must both be float32, float16 or bfloat16, not {x.dtype} and {y.dtype}")
 
     # Costs nothing where they are contiguous already.
-    x, y = x.clone(memory_format=torch.contiguous_format), y.clone(memory_format=torch.contiguous_format)
+    x, y = x.contiguous(), y.contiguous()
 
     if out is None:
         # Like the contiguous x: the strides of a transposed one would be kept.
@@ -85,7 +85,7 @@ def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None =
     if n == 0:
         return out  # a grid of no programs cannot be launched
     grid = (triton.cdiv(n, BLOCK_SIZE),)
-    saxpy_kernel[grid](float(a), x, y, out, n, BLOCK_SIZE=BLOCK_SIZE)
+    saxpy_kernel[grid](float(a), x.clone(), y.clone(), out, n, BLOCK_SIZE=BLOCK_SIZE)
     return out
 
 

@@ -1,5 +1,5 @@
-# expect: K801
-# PyTorch converts to float32 what the kernel converts as it loads.
+# expect: K604
+# The result is in out, and out is not returned.
 """A host wrapper with a contract: what it accepts it computes, what it does not it refuses, and nothing in between."""
 
 import torch
@@ -31,7 +31,7 @@ def saxpy_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
-def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:  # here
     """Return a * x + y: out if it was given, else a new contiguous tensor.
 
     | argument | accepted                                 | refused                             | exception  |
@@ -85,8 +85,7 @@ def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None =
     if n == 0:
         return out  # a grid of no programs cannot be launched
     grid = (triton.cdiv(n, BLOCK_SIZE),)
-    saxpy_kernel[grid](float(a), x.float(), y.float(), out, n, BLOCK_SIZE=BLOCK_SIZE)
-    return out
+    saxpy_kernel[grid](float(a), x, y, out, n, BLOCK_SIZE=BLOCK_SIZE)
 
 
 def partly_overlap(s: torch.Tensor, t: torch.Tensor) -> bool:
