@@ -168,10 +168,10 @@ class Bench:
         return function
 
     def case(self, wanted: str | None) -> Any:
-        """The case called so among those that are timed and those that are judged; by default the first timed one."""
+        """The case called so among those that are timed and those that are judged; by default the largest timed one."""
         if wanted is not None:
             return find_case([*self.timed, *self.spec.CASES], wanted)
-        return self.timed[0] if self.timed else self.judged_like(None)
+        return max(self.timed, key=self.spec.least_bytes) if self.timed else self.judged_like(None)
 
     def judged_like(self, case: Any) -> Any:
         """The largest judged case, of the same dtype if there is one: all of its result is computed and compared."""

@@ -23,7 +23,7 @@ _MOST_VALUES = 16
 
 @click.command("compare", short_help="Yours, the reference and PyTorch, side by side.")
 @click.argument("kata", required=False)
-@click.option("--case", "case", metavar="ID", help="The input to compare on; by default the one that is timed.")
+@click.option("--case", "case", metavar="ID", help="The input to compare on; by default the largest that is timed.")
 @click.option(
     "--device",
     type=click.Choice(["auto", "virtual", "cuda"]),

@@ -26,7 +26,7 @@ SCHEMA = 1
     help="Look at this file in place of the kata's kernel.py.",
 )
 @click.option("--gpu", default="h200", show_default=True, metavar="NAME", help="The chip to compile for.")
-@click.option("--case", "case", metavar="ID", help="The case to launch on; by default the one that is timed.")
+@click.option("--case", "case", metavar="ID", help="The case to launch on; by default the largest that is timed.")
 @click.option("--level", type=click.Choice(list(levels.LEVELS)), help="Print this level whole, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document with every level whole.")
 def command(kata: str | None, file: Path | None, gpu: str, case: str | None, level: str | None, as_json: bool) -> int:
