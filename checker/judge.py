@@ -317,6 +317,10 @@ def _shape(subject: Subject, run: Run, pristine: tuple[Any, ...], case: Case) ->
             message = f"the result has shape {tuple(output.shape)}; it must be {tuple(want.shape)}"
             advice = "Check the shape of the output's allocation."
             return Finding("K602", message, advice, case=case.id, **_place(subject))
+        if getattr(subject.spec, "CONTIGUOUS", False) and not output.is_contiguous():
+            message = f"the result has strides {output.stride()}; it must be contiguous"
+            advice = "Allocate with torch.empty and the shape: empty_like keeps the order of its argument's strides."
+            return Finding("K602", message, advice, case=case.id, **_place(subject))
         if output.dtype != dtype:
             message = f"the result is {_name(output.dtype)}; it must be {_name(dtype)}"
             advice = "Check the dtype of the output's allocation."

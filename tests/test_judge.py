@@ -115,3 +115,19 @@ def test_a_tensor_handed_in_for_the_result_is_the_result(
     module = load_kernel(file)
     found = check_case(Subject(module, spec, module.double, file, "h200"), Case("16 numbers"), seed=1)
     assert [finding.code for finding in found] == codes
+
+
+@pytest.mark.parametrize(("promised", "codes"), [(True, ["K602"]), (False, [])])
+def test_a_result_that_must_be_contiguous(tmp_path: Path, promised: bool, codes: list[str]) -> None:
+    spec = ModuleType("spec")
+    vars(spec).update(
+        make_inputs=lambda case, *, seed, device: ((torch.arange(16.0) + 3).view(2, 8).t(),),
+        reference=lambda x: x.double() * 2,
+        CONTIGUOUS=promised,
+    )
+    file = tmp_path / "kernel.py"
+    kernel = INTO.format(result="torch.empty_like(x)", returned="result").replace("double(x, out)", "double(x)")
+    file.write_text(kernel)
+    module = load_kernel(file)
+    found = check_case(Subject(module, spec, module.double, file, "h200"), Case("a transposed view"), seed=1)
+    assert [finding.code for finding in found] == codes
