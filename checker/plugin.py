@@ -220,7 +220,7 @@ class SpeedUnderTest:
         from checker.timing import plain_rounds
 
         count = 11 if self._session.device == "cuda" else 3
-        if not self._request.config.pluginmanager.hasplugin("benchmark"):
+        if not self._request.config.pluginmanager.hasplugin("pytest-benchmark"):
             return plain_rounds(setup, call, timer, count)
         benchmark = self._request.getfixturevalue("benchmark")
         # Public options take a timer by name, before there is a device to ask.

@@ -18,8 +18,8 @@ from checker.vgpu.driver import VirtualGpu
 __all__ = ["affordable", "halved", "sizes", "timed_case"]
 
 # How often a case is halved for a trial, and the seconds that a round at full size may cost by its measure.
-_HALVINGS = 7
-_AFFORDABLE = 4.0
+_HALVINGS = 9
+_AFFORDABLE = 3.0
 
 
 def timed_case(speed: SpeedCase, spec: ModuleType, memory_bytes: int) -> tuple[Case, str]:
