@@ -20,7 +20,7 @@ import triton
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from checker.vgpu.authors import Authors
-from checker.vgpu.memory import Shadows
+from checker.vgpu.shadow import Shadows
 
 __all__ = ["HostOperation", "Observer", "classify"]
 

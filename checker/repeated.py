@@ -19,8 +19,8 @@ from checker.cases import Case, case_seed
 from checker.findings import Finding
 from checker.vgpu.authors import UNKNOWN
 from checker.vgpu.driver import Session
-from checker.vgpu.memory import Buffer
 from checker.vgpu.trace import LaunchTrace
+from checker.vgpu.views import Buffer
 
 __all__ = ["check_fairness"]
 

@@ -8,15 +8,13 @@ needs to be forbidden or intercepted for the question "did a kernel store this?"
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from checker.vgpu.floats import Array
-
-if TYPE_CHECKING:
-    from checker.vgpu.memory import Buffer
+from checker.vgpu.views import Buffer
 
 __all__ = ["GIVEN", "UNKNOWN", "Authors", "launch_of", "operation_of"]
 
@@ -142,8 +140,6 @@ def _by(width: int, of_bytes: Array) -> Array:
 
 def _buffer(tensor: Any) -> Buffer | None:
     """The memory of a tensor; None where it has none that can be followed."""
-    from checker.vgpu.memory import Buffer
-
     if tensor.untyped_storage().nbytes() > _LIMIT_BYTES:
         return None
     try:

@@ -29,12 +29,14 @@ from checker.vgpu.clock import Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
 from checker.vgpu.floats import NUMPY
-from checker.vgpu.memory import Buffer, LaunchMemory, Shadows
+from checker.vgpu.memory import LaunchMemory
 from checker.vgpu.profile import Profiler, UntrackedMemory
 from checker.vgpu.replay import Replays
+from checker.vgpu.shadow import Shadows
 from checker.vgpu.specs import GpuSpec
 from checker.vgpu.timeline import L2, Clock, Duration
 from checker.vgpu.trace import LaunchTrace
+from checker.vgpu.views import Buffer
 
 __all__ = ["Session", "VirtualGpu", "active"]
 
@@ -376,7 +378,7 @@ class VirtualGpu:
             echo=self.session.echo,
         )
         executor.run()
-        trace.same_bytes = memory.same_bytes
+        trace.same_bytes = memory.races.same_bytes
         warm = self.session.l2.touch(buffers, self.spec)
         duration = Duration(lambda: self._profile(kernel, values, buffers, trace, warm).us)
         self.clock.launch(duration)

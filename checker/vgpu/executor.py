@@ -47,7 +47,7 @@ class Executor(Machine):
                 self._body(self.function)
         self.trace.programs_run = int(chosen.size)
         self.trace.accesses = list(self.accesses.values())
-        self.trace.violations = sorted(self.memory.violations.values(), key=lambda v: (v.program[::-1], v.order))
+        self.trace.violations = self.memory.violations
         self.trace.poisoned_lanes = self.memory.poisoned_lanes
         self.at(None)
 

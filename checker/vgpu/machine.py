@@ -16,9 +16,10 @@ import numpy as np
 from checker.vgpu.analysis import Analysis
 from checker.vgpu.errors import NotModelled, SourceLine
 from checker.vgpu.floats import WIDTH, Array
-from checker.vgpu.memory import LaunchMemory, Site
+from checker.vgpu.memory import LaunchMemory
 from checker.vgpu.trace import Access, LaunchTrace
 from checker.vgpu.ttir import Block, Function, Module, Op, Type
+from checker.vgpu.violations import Site
 
 __all__ = ["Descriptor", "Handler", "Machine", "current_site", "known", "ranked"]
 

@@ -17,6 +17,7 @@ from checker.vgpu.executor import Executor
 from checker.vgpu.floats import Array
 from checker.vgpu.memory import LaunchMemory
 from checker.vgpu.ttir import Block, Op
+from checker.vgpu.violations import Book
 
 __all__ = ["ArgumentProfile", "Profile", "Profiler", "SiteProfile", "UntrackedMemory"]
 
@@ -85,6 +86,13 @@ class Profile:
         return self.programs * sum(site.bytes for site in self.sites)
 
 
+class _BlankBook(Book):
+    """Enters nothing."""
+
+    def add(self, *_: Any) -> None:
+        """Forgets it."""
+
+
 class UntrackedMemory(LaunchMemory):
     """Memory without a history: legal lanes are read, and written if `stores`; nothing is reported.
 
@@ -95,12 +103,11 @@ class UntrackedMemory(LaunchMemory):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.check_races = False
+        self.book = _BlankBook(self.grid)
         self.stored: dict[str, list[Array]] = {}
 
     def _note_read(self, *_: Any) -> None:
-        return
-
-    def _add(self, *_: Any) -> None:
         return
 
     def store(

@@ -20,7 +20,7 @@ from triton import knobs
 from triton.runtime.jit import JITFunction
 
 from checker.vgpu.errors import VirtualGpuError
-from checker.vgpu.memory import Buffer
+from checker.vgpu.views import Buffer
 
 __all__ = ["run"]
 

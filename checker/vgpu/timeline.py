@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from checker.vgpu.calibration import H200
-from checker.vgpu.memory import Buffer
 from checker.vgpu.specs import GpuSpec
+from checker.vgpu.views import Buffer
 
 __all__ = ["L2", "Clock", "Duration"]
 

@@ -241,3 +241,32 @@ def test_races_are_not_looked_for_when_told_so(gpu):
     with gpu.record(check_races=False) as session:
         store_scalar[(4,)](torch.zeros(1), SAME=False)
     assert kinds(session) == []
+
+
+@triton.jit
+def clear_then_add(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.store(out_ptr, 0.0)
+    tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + pid * BLOCK + tl.arange(0, BLOCK))))
+
+
+def test_clearing_in_one_program_what_all_add_to_is_a_race(session):
+    clear_then_add[(4,)](torch.ones(64), torch.ones(1), BLOCK=16)
+    assert "store_conflict" in kinds(session)
+
+
+def test_one_program_may_clear_and_add(session):
+    clear_then_add[(1,)](torch.ones(16), torch.ones(1), BLOCK=16)
+    assert kinds(session) == []
+
+
+@triton.jit
+def read_then_add(out_ptr, seen_ptr):
+    tl.store(seen_ptr + tl.program_id(0), tl.load(out_ptr))
+    tl.atomic_add(out_ptr, 1.0)
+
+
+def test_reading_what_others_add_to_later_is_a_race(session):
+    read_then_add[(4,)](torch.zeros(1), torch.zeros(4))
+    assert set(kinds(session)) & {"write_after_read", "read_after_write"}
