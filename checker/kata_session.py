@@ -47,7 +47,9 @@ class KataSession:
         self.gpu: str = option("--gpu")
         self.device: str = devices.choose(option("--kata-device"))
         if self.device == "cuda":
-            self._take_real_gpu()
+            from checker import realgpu
+
+            self.gpu = realgpu.stood_for(self.gpu)
         self.quick: bool = option("--kata-quick")
         self.reveal: bool = option("--kata-reveal")
         self.limit: float = option("--kata-limit")
@@ -94,14 +96,6 @@ class KataSession:
             if realgpu.usable():
                 return realgpu.describe()
         return devices.describe(self.gpu)
-
-    def _take_real_gpu(self) -> None:
-        """The virtual GPU stands for the real one, where that is a chip it knows and no other was asked for."""
-        from checker import realgpu
-        from checker.vgpu.specs import DEFAULT_CHIP
-
-        if realgpu.usable() and self.gpu == DEFAULT_CHIP:
-            self.gpu = realgpu.key() or self.gpu
 
     # --- the course of the run ---
 
@@ -247,13 +241,9 @@ class KataSession:
     def _speed(self, subject: Any, case: Any, rounds: Any) -> list[Finding]:
         from checker import speed
 
-        result = speed.measure(subject, case, self.seed, rounds=rounds)
-        self.emit(kind="performance", row=result.row())
-        for note in speed.notes(result):
-            self.emit(kind="note", text=note)
-        findings = speed.judge(subject, result)
-        if not findings and not result.decides:
-            pytest.skip(f"nothing is judged by times {result.basis}")
+        findings, skipped = speed.check(subject, case, self.seed, rounds, self.emit)
+        if skipped:
+            pytest.skip(skipped)
         return findings
 
     def _fairness(self, nodeid: str, subject: Any) -> list[Finding]:

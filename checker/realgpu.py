@@ -22,7 +22,7 @@ from checker.timing import Wrong, check_elements
 from checker.vgpu import specs
 from checker.vgpu.specs import GpuSpec
 
-__all__ = ["ROUNDS", "RealRounds", "active", "chip", "describe", "free_bytes", "key", "usable"]
+__all__ = ["ROUNDS", "RealRounds", "active", "chip", "describe", "free_bytes", "key", "stood_for", "usable"]
 
 ROUNDS = 11
 """Rounds on a real GPU, where times scatter."""
@@ -63,6 +63,11 @@ def key() -> str | None:
         if set(spec.name.lower().split()[1:2]) <= words and (spec.key != "rtx4090" or "4090" in words):
             return spec.key
     return None
+
+
+def stood_for(gpu: str) -> str:
+    """The chip that the virtual GPU is to be: the real one if it is known, unless another than the default is given."""
+    return (key() or gpu) if usable() and gpu == specs.DEFAULT_CHIP else gpu
 
 
 @contextmanager

@@ -8,10 +8,11 @@ PyTorch, in the same run; the others are shown. A time below the physical bound 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,11 +20,13 @@ from checker import slowness
 from checker.bounds import Bound, bound
 from checker.cases import Case, case_seed
 from checker.catalog import SpeedCase
-from checker.cost import Counted, count
+from checker.cost import count
 from checker.findings import Finding
 from checker.loading import load_module
+from checker.speed_findings import judge, notes
+from checker.speed_result import MARGIN, SpeedResult
 from checker.timed_cases import affordable, timed_case
-from checker.timing import Rounds, VirtualRounds, Wrong, plain_rounds
+from checker.timing import Rounds, VirtualRounds, plain_rounds
 from checker.vgpu import aten
 from checker.vgpu.driver import VirtualGpu
 from checker.vgpu.specs import GpuSpec
@@ -31,109 +34,22 @@ from checker.vgpu.specs import GpuSpec
 if TYPE_CHECKING:
     from checker.judge import Subject
 
-__all__ = ["MARGIN", "SpeedResult", "judge", "measure", "notes", "timed_case"]
-
-MARGIN = 0.05
-"""A ratio this near its threshold is "close": another driver, Triton or chip may decide otherwise."""
-
-# A measured time may fall short of the physical bound by so much before it is impossible: clocks have a resolution.
-_SLACK = 0.97
+__all__ = ["MARGIN", "SpeedResult", "check", "judge", "measure", "notes", "timed_case"]
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedResult:
-    """One case, timed. Times in microseconds; `low` and `high` are the fastest and the slowest round.
+def check(
+    subject: Subject, speed: SpeedCase, seed: int, rounds: Rounds, emit: Callable[..., None]
+) -> tuple[list[Finding], str]:
+    """Times a case and judges it; the row and what must be known beside it go to `emit`.
 
-    `ratio` is what the threshold asks for, None if it could not be formed; `decides` whether the threshold is applied:
-    not on a chip whose model was not validated, nor against PyTorch where it was not measured.
+    Returns the findings, and why nothing was judged (empty if it was).
     """
-
-    case: str
-    us: float
-    low: float
-    high: float
-    rounds: int
-    basis: str
-    measured: bool
-    bound: Bound
-    least_bytes: int
-    counted: Counted
-    ratio: float | None
-    threshold: SpeedCase
-    decides: bool
-    reference_us: float | None = None
-    torch_us: float | None = None
-    torch_measured: bool = False
-    wrong: Wrong | None = None
-    verified: int = 0
-    causes: tuple[slowness.Cause, ...] = ()
-    note: str = ""
-
-    @property
-    def share_of_bound(self) -> float:
-        """The bound over the time: 1 is perfect."""
-        return self.bound.us / self.us
-
-    @property
-    def enough(self) -> bool:
-        """Whether the threshold is met, or does not apply."""
-        return not self.decides or self.ratio is None or self.ratio >= self.threshold.at_least
-
-    @property
-    def close(self) -> bool:
-        """Whether the ratio is within the margin around its threshold."""
-        return self.ratio is not None and abs(self.ratio / self.threshold.at_least - 1) <= MARGIN
-
-    def row(self) -> dict[str, Any]:
-        """The figures as a JSON-able record, for the report."""
-        counted, worst = self.counted, self.counted.worst
-        return {
-            "case": self.case,
-            "us": _short(self.us),
-            "low": _short(self.low),
-            "high": _short(self.high),
-            "rounds": self.rounds,
-            "basis": self.basis,
-            "measured": self.measured,
-            "bound_us": _short(self.bound.us),
-            "bound_by": self.bound.by,
-            "share_of_bound": _short(self.share_of_bound),
-            "least_bytes": self.least_bytes,
-            "bytes": round(counted.bytes),
-            "dram_bytes": round(counted.dram_bytes),
-            "limiter": counted.limiter,
-            "worst": None
-            if worst is None
-            else {
-                "kind": worst.kind,
-                "argument": worst.argument,
-                "file": worst.file,
-                "line": worst.line,
-                "column": worst.column,
-                "ratio": _short(worst.ratio),
-            },
-            "launches": counted.launches,
-            "pytorch_operations": [name for name, _ in counted.operations],
-            "registers": counted.registers,
-            "spilled_bytes": counted.spilled_bytes,
-            "shared_bytes": counted.shared_bytes,
-            "occupancy": _short(counted.occupancy),
-            "to": self.threshold.to,
-            "at_least": self.threshold.at_least,
-            "ratio": None if self.ratio is None else _short(self.ratio),
-            "enough": self.enough,
-            "close": self.close,
-            "decides": self.decides,
-            "reference_us": None if self.reference_us is None else _short(self.reference_us),
-            "torch_us": None if self.torch_us is None else _short(self.torch_us),
-            "torch_measured": self.torch_measured,
-            "verified": self.verified,
-            "note": self.note,
-        }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+    result = measure(subject, speed, seed, rounds=rounds)
+    emit(kind="performance", row=result.row())
+    for note in notes(result):
+        emit(kind="note", text=note)
+    findings = judge(subject, result)
+    return findings, "" if findings or result.decides else f"nothing is judged by times {result.basis}"
 
 
 def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = plain_rounds) -> SpeedResult:
@@ -246,84 +162,3 @@ def _with_ratio(result: SpeedResult) -> SpeedResult:
     if result.torch_us is None or not result.torch_measured:
         return replace(result, ratio=None, decides=False)
     return replace(result, ratio=result.torch_us / result.us)
-
-
-_AGAINST = {
-    "bound": "the bound, {us:.0f} us",
-    "reference": "the solution, {us:.0f} us",
-    "torch": "PyTorch, {us:.0f} us",
-}
-
-
-def judge(subject: Subject, result: SpeedResult) -> list[Finding]:
-    """The finding of a timed case: wrong at this size, impossibly fast, or too slow and why. None if it is well."""
-    file = str(subject.file)
-    code = getattr(subject.entry, "__code__", None)
-    entry_line = code.co_firstlineno if code else None
-    if result.wrong is not None:
-        wrong = result.wrong
-        message = (
-            f"at the size that is timed, element {wrong.index} is {wrong.actual:.6g}; it must be {wrong.expected:.6g}"
-        )
-        advice = "Look for what depends on the size: another path in the wrapper, an offset, a loop that ends early."
-        return [Finding("K601", message, advice, file, entry_line, case=result.case, stage_override="speed")]
-    facts = (f"{result.us:.1f} us, {result.basis}; {_bar(result)}",)
-    if result.us < _SLACK * result.bound.physical_us:
-        message = (
-            f"{result.us:.1f} us is less than the {result.bound.physical_us:.1f} us that the chip needs for the "
-            f"{'bytes' if result.bound.by == 'memory' else 'arithmetic'} of this problem"
-        )
-        advice = "See that each call does all of its work: nothing kept from before, nothing left out."
-        return [Finding("K811", message, advice, file, entry_line, case=result.case, details=facts)]
-    if result.enough:
-        return []
-    main = result.counted.main
-    launch = str(main) if main is not None else None
-    if not result.causes:
-        message = f"{_gap(result)}; what limits it is {result.counted.limiter}"
-        advice = "Change one thing at a time, block size and number of warps first, and look what the time does."
-        line = main.line if main is not None else entry_line
-        return [Finding("K810", message, advice, file, line, case=result.case, launch=launch, details=facts)]
-    first, *others = result.causes
-    also = tuple(f"also: {cause.message} ({cause.code}; about {cause.us:.0f} us without)" for cause in others[:2])
-    message = f"{_gap(result)}. {first.message[0].upper()}{first.message[1:]}"
-    if first.us > 0:
-        message += f"; without that it would take about {first.us:.0f} us"
-    return [
-        Finding(
-            first.code, message, first.advice, file, first.line or (main.line if main else entry_line), first.column,
-            case=result.case, launch=launch, details=(*facts, *also),
-        )
-    ]  # fmt: skip
-
-
-def _gap(result: SpeedResult) -> str:
-    if result.threshold.to == "bytes":
-        return f"{result.counted.bytes / 1e6:.0f} MB are asked for, and {result.least_bytes / 1e6:.0f} MB would do"
-    against = {"bound": result.bound.us, "reference": result.reference_us, "torch": result.torch_us}
-    other = _AGAINST[result.threshold.to].format(us=against[result.threshold.to] or 0.0)
-    return f"the call takes {result.us:.0f} us ({other})"
-
-
-def _bar(result: SpeedResult) -> str:
-    """The threshold in words."""
-    if result.ratio is None:
-        return "no threshold applies"
-    close = f", which is close (within {MARGIN:.0%})" if result.close else ""
-    names = {"bound": "the bound", "bytes": "the least bytes", "reference": "the solution", "torch": "PyTorch"}
-    return f"{result.ratio:.2f} of {names[result.threshold.to]}, and {result.threshold.at_least:.2f} is needed{close}"
-
-
-def notes(result: SpeedResult) -> list[str]:
-    """What a reader must know beside the verdict."""
-    found = [result.note] if result.note else []
-    if not result.decides and result.threshold.to == "torch" and not result.torch_measured:
-        found.append(f"{result.case}: PyTorch was not measured here, so nothing is held against it")
-    elif not result.decides:
-        found.append(f"{result.case}: times for this chip are not validated and decide nothing")
-    if result.close and result.ratio is not None:
-        found.append(
-            f"{result.case}: {result.ratio:.2f} is close to the threshold of {result.threshold.at_least:.2f}; another "
-            "driver or another Triton may decide otherwise"
-        )
-    return found
