@@ -22,7 +22,7 @@ import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 
-from checker.vgpu import places, resources, specs, ttir
+from checker.vgpu import parser, places, resources, specs, ttir
 from checker.vgpu.analysis import Analysis, analyse
 from checker.vgpu.authors import Authors
 from checker.vgpu.clock import Estimate, estimate
@@ -99,7 +99,7 @@ class _Kernel:
     def parsed(self, file: str = "") -> ttir.Module:
         """The TTIR, parsed and analysed on first use; `file` is where the kernel's source stands now."""
         if self.module is None:
-            self.module = ttir.parse(self.text("ttir"), column_base=_COLUMN_BASE)
+            self.module = parser.parse(self.text("ttir"), column_base=_COLUMN_BASE)
             if file:
                 self.module.moved_to(file)
             if _COLUMN_BASE == 0:

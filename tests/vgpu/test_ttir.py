@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checker.vgpu import ttir
+from checker.vgpu import parser, ttir
 from checker.vgpu.errors import NotModelled, SourceLine
 
 LOOP = """
@@ -34,7 +34,7 @@ module {
 
 
 def body(text=LOOP):
-    module = ttir.parse(text)
+    module = parser.parse(text)
     return module.functions[module.entry].body.blocks[0].ops
 
 
@@ -56,7 +56,7 @@ def test_types(text, kind):
 
 
 def test_a_function_has_its_arguments_in_order():
-    function = ttir.parse(LOOP).functions["k"]
+    function = parser.parse(LOOP).functions["k"]
     assert function.arg_names == ["x_ptr", "n"]
     assert [kind for _, kind in function.args] == [ttir.Type("ptr", (), "f32"), ttir.Type("i32")]
 
@@ -83,7 +83,7 @@ def test_places_are_those_of_the_source():
 
 
 def test_columns_counted_from_zero_are_shifted():
-    module = ttir.parse(LOOP, column_base=0)
+    module = parser.parse(LOOP, column_base=0)
     loop = next(op for op in module.functions["k"].body.blocks[0].ops if op.name == "scf.for")
     assert loop.where == SourceLine("/k.py", 5, 10)
 
@@ -147,7 +147,7 @@ module {
     call = body(text)[0]
     assert call.words == ("m.f__i32__(1,)cconstexpr_16_",)
     assert len(call.operands) == 1
-    assert call.words[0] in ttir.parse(text).functions
+    assert call.words[0] in parser.parse(text).functions
 
 
 def test_control_flow_it_does_not_know_is_named():
@@ -161,9 +161,9 @@ module {
 }
 """
     with pytest.raises(NotModelled, match=r"scf\.index_switch"):
-        ttir.parse(text)
+        parser.parse(text)
 
 
 def test_an_empty_text_is_no_module():
     with pytest.raises(ValueError, match="no function"):
-        ttir.parse("")
+        parser.parse("")
