@@ -11,30 +11,26 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
 import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 
-from checker.vgpu import parser, places, resources, specs, ttir
-from checker.vgpu.analysis import Analysis, analyse
-from checker.vgpu.authors import Authors
+from checker.vgpu import specs
+from checker.vgpu.binding import bind, checked_grid, require_allocator
 from checker.vgpu.clock import Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
-from checker.vgpu.floats import NUMPY
+from checker.vgpu.kernels import Kernel, Utilities, attach
 from checker.vgpu.memory import LaunchMemory
 from checker.vgpu.profile import Profiler, UntrackedMemory
-from checker.vgpu.replay import Replays
-from checker.vgpu.shadow import Shadows
+from checker.vgpu.session import Session
 from checker.vgpu.specs import GpuSpec
-from checker.vgpu.timeline import L2, Clock, Duration
+from checker.vgpu.timeline import Clock, Duration
 from checker.vgpu.trace import LaunchTrace
 from checker.vgpu.views import Buffer
 
@@ -42,101 +38,6 @@ __all__ = ["Session", "VirtualGpu", "active"]
 
 # Each chip is a device of its own to Triton, whose caches are keyed by device number; no real one is this high.
 _FIRST_DEVICE = 4096
-
-_GRID_LIMIT = (2**31 - 1, 65535, 65535)
-
-# Columns in TTIR count from 0 before Triton 3.9 and from 1 since.
-_COLUMN_BASE = 0 if tuple(int(p) for p in triton.__version__.split(".")[:2]) < (3, 9) else 1
-
-
-@dataclass
-class Session:
-    """What one use of the virtual GPU collects, and how it is to behave meanwhile.
-
-    `poison` is what undefined lanes read; `poison_only` restricts it to some source places. `tuning` is "first"
-    (an autotuner takes the first configuration that runs) or "all" (it times every one on the modelled clock).
-    `authors`, where given, learns who stored what; `before_launch` is told of each launch before it runs.
-    """
-
-    launches: list[LaunchTrace] = field(default_factory=list)
-    shadows: Shadows = field(default_factory=Shadows)
-    poison: str = "nan"
-    poison_only: frozenset[tuple[str, int, int]] | None = None
-    count_sectors: bool = False
-    check_races: bool = True
-    tuning: str = "first"
-    timing: bool = False
-    sample: int = 3
-    clock: Clock = field(default_factory=Clock)
-    l2: L2 = field(default_factory=L2)
-    timed: dict[Any, Estimate] = field(default_factory=dict)
-    on_compile: Callable[[bool], None] | None = None
-    echo: Callable[[str], None] | None = None
-    replays: Replays = field(default_factory=Replays)
-    authors: Authors | None = None
-    before_launch: Callable[[Session, LaunchTrace, list[Buffer]], None] | None = None
-
-
-@dataclass
-class _Kernel:
-    """A loaded binary and what is known of it."""
-
-    name: str
-    files: dict[str, str] = field(default_factory=dict)
-    registers: int = 0
-    stack_bytes: int = 0
-    module: ttir.Module | None = None
-    analyses: dict[str, Analysis] = field(default_factory=dict)
-    fusion: bool = True
-
-    def text(self, ending: str) -> str:
-        """The intermediate representation whose file name ends so ("ttir", "ptx", …)."""
-        for name, path in self.files.items():
-            if name.endswith("." + ending):
-                return Path(path).read_text()
-        return ""
-
-    def parsed(self, file: str = "") -> ttir.Module:
-        """The TTIR, parsed and analysed on first use; `file` is where the kernel's source stands now."""
-        if self.module is None:
-            self.module = parser.parse(self.text("ttir"), column_base=_COLUMN_BASE)
-            if file:
-                self.module.moved_to(file)
-            if _COLUMN_BASE == 0:
-                places.mend(self.module)
-            self.analyses = {n: analyse(f, fusion=self.fusion) for n, f in self.module.functions.items()}
-        return self.module
-
-
-class _Utilities:
-    """What Triton asks of a driver about devices and binaries."""
-
-    def __init__(self, gpu: VirtualGpu) -> None:
-        self.gpu = gpu
-
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        spec = self.gpu.spec
-        return {
-            "max_shared_mem": spec.shared_bytes_per_block,
-            "max_num_regs": spec.registers_per_sm,
-            "multiprocessor_count": spec.multiprocessors,
-            "warpSize": spec.warp_size,
-            "sm_clock_rate": spec.clock_mhz * 1000,
-            "mem_clock_rate": spec.clock_mhz * 1000,
-            "mem_bus_width": 6144,
-        }
-
-    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
-        kernel = _Kernel(name)
-        found = resources.from_cubin(binary) if isinstance(binary, bytes) else resources.Resources(0, 0)
-        kernel.registers, kernel.stack_bytes = found.registers, found.stack_bytes
-        spec = self.gpu.spec
-        by_registers = spec.registers_per_sm // max(1, kernel.registers) // spec.warp_size * spec.warp_size
-        threads = min(spec.threads_per_block, by_registers) if kernel.registers else spec.threads_per_block
-        return kernel, kernel, kernel.registers, kernel.stack_bytes // 4, threads
-
-    def unload_module(self, module: Any) -> None:
-        """Nothing to unload."""
 
 
 class _Launcher:
@@ -152,7 +53,7 @@ class _Launcher:
         y: int,
         z: int,
         stream: int,
-        kernel: _Kernel,
+        kernel: Kernel,
         packed: Any,
         launch_metadata: Any,
         enter_hook: Any,
@@ -205,7 +106,7 @@ class VirtualGpu:
     def __init__(self, name: str = specs.DEFAULT_CHIP) -> None:
         self.spec: GpuSpec = specs.chip(name)
         self.device = _FIRST_DEVICE + list(specs.CHIPS).index(self.spec.key)
-        self.utils = _Utilities(self)
+        self.utils = Utilities(self.spec)
         self.session = Session()
         self._tuned = False
         self._tuning = False
@@ -221,8 +122,8 @@ class VirtualGpu:
         # Triton 3.9 warns unless this is chosen; contraction is what its compiled code has done so far.
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
         triton.runtime.driver.set_active(self)
-        if _attach not in knobs.runtime.kernel_load_end_hook.calls:
-            knobs.runtime.kernel_load_end_hook.add(_attach)
+        if attach not in knobs.runtime.kernel_load_end_hook.calls:
+            knobs.runtime.kernel_load_end_hook.add(attach)
         return self
 
     @contextmanager
@@ -311,7 +212,7 @@ class VirtualGpu:
     # Launching.
 
     def launch(
-        self, source: Any, metadata: Any, kernel: _Kernel, grid: tuple[int, int, int], args: tuple[Any, ...]
+        self, source: Any, metadata: Any, kernel: Kernel, grid: tuple[int, int, int], args: tuple[Any, ...]
     ) -> None:
         """Runs one launch and appends its trace to the session."""
         if not self._tuning:
@@ -321,7 +222,7 @@ class VirtualGpu:
         function = source.fn.fn if hasattr(source.fn, "fn") else source.fn
         trace = LaunchTrace(
             kernel=getattr(function, "__name__", kernel.name),
-            grid=_checked_grid(grid),
+            grid=checked_grid(grid),
             scalars={name: value for name, value in bound.items() if isinstance(value, (bool, int, float))},
             num_warps=metadata.num_warps,
             num_stages=getattr(metadata, "num_stages", 1),
@@ -338,8 +239,8 @@ class VirtualGpu:
         kernel.fusion = bool(getattr(metadata, "enable_fp_fusion", True))
         module = kernel.parsed(trace.file)
         entry = module.functions[module.entry]
-        _require_allocator(metadata)
-        values, buffers = _bind(entry, source.signature, bound)
+        require_allocator(metadata)
+        values, buffers = bind(entry, source.signature, bound)
         trace.tensors = {buffer.name: buffer.tensor for buffer in buffers}
         layouts = tuple((buffer.element, buffer.shape, buffer.strides) for buffer in buffers)
         key = (id(kernel), trace.grid, tuple(trace.scalars.items()), layouts)
@@ -384,7 +285,7 @@ class VirtualGpu:
         self.clock.launch(duration)
         replays.keep(key, state, trace, duration, [buffers[number].tensor for number in memory.changed])
 
-    def _time(self, kernel: _Kernel, values: list[Any], buffers: list[Buffer], trace: LaunchTrace, key: Any) -> None:
+    def _time(self, kernel: Kernel, values: list[Any], buffers: list[Buffer], trace: LaunchTrace, key: Any) -> None:
         """Timing mode: sampled programs run and store; a launch like an earlier one only moves the clock."""
         warm = self.session.l2.touch(buffers, self.spec)
         known = self.session.timed.get((key, warm))
@@ -395,7 +296,7 @@ class VirtualGpu:
 
     def _profile(
         self,
-        kernel: _Kernel,
+        kernel: Kernel,
         values: list[Any],
         buffers: list[Buffer],
         trace: LaunchTrace,
@@ -435,115 +336,6 @@ def active() -> VirtualGpu:
     if not isinstance(driver, VirtualGpu):
         raise VirtualGpuError("K007", "the virtual GPU is not Triton's active driver", "Activate it first.")
     return driver
-
-
-def _attach(module: Any, function: Any, name: str, files: dict[str, str], digest: str) -> None:
-    """Triton's hook after a binary is loaded: tells our handle where its intermediate representations lie."""
-    if isinstance(function, _Kernel):
-        function.files = dict(files)
-        assembly = function.text("amdgcn")
-        if assembly:
-            found = resources.from_amdgcn(assembly)
-            function.registers, function.stack_bytes = found.registers, found.stack_bytes
-
-
-def _checked_grid(grid: tuple[Any, Any, Any]) -> tuple[int, int, int]:
-    for axis, (extent, limit) in enumerate(zip(grid, _GRID_LIMIT, strict=True)):
-        if isinstance(extent, bool) or not isinstance(extent, int):
-            raise VirtualGpuError(
-                "K301",
-                f"grid axis {axis} is {extent!r} of type {type(extent).__name__}; a launch grid holds whole numbers",
-                "Build the grid with triton.cdiv(n, BLOCK_SIZE), which returns an int.",
-            )
-        if extent < 0 or extent > limit:
-            raise VirtualGpuError(
-                "K306",
-                f"grid axis {axis} has {extent} programs; a GPU takes 0 to {limit} there",
-                "Put the largest dimension first: only axis 0 goes beyond 65535.",
-            )
-    return int(grid[0]), int(grid[1]), int(grid[2])
-
-
-def _require_allocator(metadata: Any) -> None:
-    """A kernel that makes tensor descriptors on the device needs scratch memory, as on a real GPU."""
-    size = getattr(metadata, "global_scratch_size", 0)
-    if size:
-        triton.runtime._allocation._allocator.get()(size, metadata.global_scratch_align, 0)
-
-
-def _bind(entry: ttir.Function, signature: dict[str, Any], bound: dict[str, Any]) -> tuple[list[Any], list[Buffer]]:
-    """Values for the arguments of the TTIR function from those of the launch; tensors become buffers."""
-    flat: list[tuple[str, Any]] = []
-    for name, kind in signature.items():
-        _flatten(name, kind, bound.get(name), flat)
-    values: list[Any] = []
-    buffers: list[Buffer] = []
-    todo = iter(flat)
-    pending: list[Any] = []
-    for number, (_, kind) in enumerate(entry.args):
-        if pending:
-            values.append(_scalar(kind, pending.pop(0)))
-            continue
-        name, value = next(todo)
-        if _is_descriptor(value):
-            buffer = Buffer(_on_device(value.base, name), name, len(buffers), number)
-            buffers.append(buffer)
-            rest = [*value.shape, *value.strides]
-            if kind.element == "desc":
-                from checker.vgpu.machine import Descriptor
-
-                base = np.array([buffer.base], dtype=np.int64)
-                shape = [np.array([n], dtype=np.int64) for n in value.shape]
-                strides = [np.array([n], dtype=np.int64) for n in value.strides]
-                rounds = bool(getattr(value, "round_f32_to_tf32", False))
-                padding = "nan" if value.padding == "nan" else "zero"
-                values.append(Descriptor(base, shape, strides, kind, len(buffers) - 1, padding, rounds))
-                pending = list(rest)
-            else:
-                values.append(np.array([buffer.base], dtype=np.int64))
-                flags = sum(1 for _, k in entry.args[number + 1 + 2 * len(value.shape) :][:2] if k.element == "i1")
-                settings = [value.padding == "nan", getattr(value, "round_f32_to_tf32", False)][:flags]
-                pending = [*rest, *settings, *rest]
-        elif kind.element == "ptr":
-            if value is None or not hasattr(value, "data_ptr"):
-                raise VirtualGpuError("K304", f"the argument {name} is {value!r}, not a tensor", "Pass a torch tensor.")
-            buffers.append(Buffer(_on_device(value, name), name, len(buffers), number))
-            values.append(np.array([buffers[-1].base], dtype=np.int64))
-        else:
-            values.append(_scalar(kind, value))
-    return values, buffers
-
-
-def _flatten(name: str, kind: Any, value: Any, out: list[tuple[str, Any]]) -> None:
-    """Tuples become their members; constants do not reach the kernel's signature."""
-    if isinstance(kind, (tuple, list)):
-        for i, (inner, part) in enumerate(zip(kind, value, strict=False)):
-            _flatten(f"{name}[{i}]", inner, part, out)
-    elif kind != "constexpr":
-        out.append((name, value))
-
-
-def _is_descriptor(value: Any) -> bool:
-    return all(hasattr(value, field) for field in ("base", "shape", "strides", "block_shape"))
-
-
-def _scalar(kind: ttir.Type, value: Any) -> Any:
-    if isinstance(value, int) and kind.element.startswith("i") and kind.element != "i1":
-        bits = 8 * NUMPY[kind.element].itemsize
-        value = (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-    return np.array([value], dtype=NUMPY[kind.element])
-
-
-def _on_device(tensor: Any, name: str) -> Any:
-    device = getattr(tensor, "device", None)
-    if device is not None and device.type != "cpu":
-        raise VirtualGpuError(
-            "K305",
-            f"the tensor passed as {name} is on device {device}, and the kernel runs on "
-            f"{active().get_active_torch_device()}",
-            "Check the devices of all tensors in the wrapper before the launch, and allocate with device=x.device.",
-        )
-    return tensor
 
 
 def _sample(total: int, limit: int | None) -> Sequence[int] | None:

@@ -77,6 +77,7 @@ def attributes(text: str) -> tuple[str, dict[str, str]]:
 
 
 def balanced(text: str, start: int) -> tuple[str, int]:
+    """What stands between the bracket at `start` and its partner, and where the partner is."""
     depth = 0
     for i in range(start, len(text)):
         if text[i] in "{[(":
