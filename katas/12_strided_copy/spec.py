@@ -39,7 +39,7 @@ CASES = [
     Case("x is one row, expanded", shape=(30, 90), dtype=F32, layout="one row"),
     Case("x is one column, expanded", shape=(30, 90), dtype=F32, layout="one column"),
     Case("x is a sliding window", shape=(30, 90), dtype=F32, layout="sliding window"),
-    # Element (2, 0) or (0, 2) lies 2^31 elements after the first. Only pages that are touched exist: this costs nothing.
+    # Element (2, 0) or (0, 2) lies 2^31 elements after the first. Only touched pages exist: this costs nothing.
     Case("rows 2^30 elements apart", shape=(3, 16), dtype=F32, layout="far rows"),
     Case("columns 2^30 elements apart", shape=(16, 3), dtype=F32, layout="far columns"),
     Case("a drawn shape", shape=None, dtype=F32),

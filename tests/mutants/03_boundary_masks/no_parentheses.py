@@ -27,7 +27,7 @@ def shift_kernel(x_ptr, y_ptr, n, k, fill, BLOCK_SIZE: tl.constexpr):
 
     source = offs - k
     # Parentheses, because & binds tighter than a comparison.
-    load_mask = source >= 0 & source < n
+    load_mask = source >= 0 & source < n  # here
 
     # What a lane without a source holds is what it will store.
     values = tl.load(x_ptr + source, mask=load_mask, other=fill)  # here

@@ -42,8 +42,6 @@ def copy_kernel(
     pid_n = pid % tiles_n
 
     # int64, because a row or column number times a stride can pass 2^31.
-    offs_m = pid_m.to(tl.int64) * BLOCK_SIZE_M + tl.arange(0, BLOCK_SIZE_M)
-    offs_n = pid_n.to(tl.int64) * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
     lane = tl.arange(0, BLOCK_SIZE_M * BLOCK_SIZE_N)
     row = pid_m.to(tl.int64) * BLOCK_SIZE_M + lane // BLOCK_SIZE_N
     col = pid_n.to(tl.int64) * BLOCK_SIZE_N + lane % BLOCK_SIZE_N
