@@ -216,9 +216,7 @@ def unwritten(
     count = len(indices)
     if launch is None:
         message = "no element of the result was written, and no kernel was launched"
-        advice = (
-            "Memory from torch.empty holds what was there before: launch a kernel for this case too, or fill it."
-        )
+        advice = "Memory from torch.empty holds what was there before: launch a kernel for this case too, or fill it."
     elif launch.programs == 0:
         message = f"nothing was written: the grid {launch.short_grid} has no programs"
         advice = "Round the grid up with triton.cdiv(n, BLOCK_SIZE): n // BLOCK_SIZE is 0 for a small n."

@@ -28,7 +28,7 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
     mask = offs < n
 
     x = tl.load(x_ptr + offs, mask=mask)
-    x = tl.where(x == x, x, 0.0)
+    x = tl.where(x == x, x, 0)
 
     tl.store(y_ptr + offs, x, mask=mask)
 
