@@ -298,8 +298,10 @@ def _copied(call: Call) -> Iterator[tuple[HostOperation, torch.Tensor]]:
     for launch in call.session.launches:
         for tensor in launch.tensors.values():
             authors = call.authors(tensor) if isinstance(tensor, torch.Tensor) else None
-            operations = [_operation(call, int(author)) for author in np.unique(authors)] if authors is not None else []
-            if operations and all(operation is not None and operation.kind == "copy" for operation in operations):
+            if authors is None or not authors.size or authors.max() > -2:
+                continue  # not the work of operations alone
+            operations = [_operation(call, int(author)) for author in np.unique(authors)]
+            if all(operation is not None and operation.kind == "copy" for operation in operations):
                 yield operations[0], tensor  # type: ignore[misc]  # none of them is None
 
 

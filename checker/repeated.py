@@ -219,7 +219,9 @@ def _overwrite(inputs: tuple[Any, ...], values: tuple[Any, ...], only: Any = Non
     for i, (tensor, value) in enumerate(zip(inputs, values, strict=True)):
         if isinstance(tensor, torch.Tensor) and tensor.numel() and (only is None or i in only):
             memory = Buffer(tensor, "", -1)
-            memory.flat[memory.offsets_in_order()] = Buffer(value.detach().contiguous(), "", -1).flat
+            # Held until it is copied: `flat` is a view of memory that it does not keep alive.
+            source = Buffer(value.detach().contiguous(), "", -1)
+            memory.flat[memory.offsets_in_order()] = source.flat
 
 
 def _equal(a: list[Any], b: list[Any]) -> bool:

@@ -91,14 +91,18 @@ class Authors:
         buffer = _buffer(tensor)
         if buffer is None:
             return None
-        offsets = buffer.offsets_in_order()
-        authors = _by(buffer.itemsize, record.author)[offsets + buffer.offset]
-        left = _by(buffer.itemsize, record.image)[offsets + buffer.offset]
-        now = _by(buffer.itemsize, buffer.flat.view(np.uint8))[offsets]
-        lowest, highest = authors.min(-1), authors.max(-1)
-        found = np.where(lowest > 0, highest, lowest)
-        found[(authors == UNKNOWN).any(-1) | (left != now).any(-1)] = UNKNOWN
-        return np.asarray(found)
+        width = buffer.itemsize
+        if tensor.is_contiguous():
+            start = buffer.offset * width
+            where: Any = slice(start, start + buffer.numel * width)
+            authors, changed = record.author[where], record.image[where] != buffer.flat.view(np.uint8)
+        else:
+            offsets = buffer.offsets_in_order()
+            slots = offsets + buffer.offset
+            authors = _by(width, record.author)[slots].reshape(-1)
+            left, now = _by(width, record.image)[slots], _by(width, buffer.flat.view(np.uint8))[offsets]
+            changed = (left != now).reshape(-1)
+        return _of_elements(authors.reshape(-1, width), changed.reshape(-1, width))
 
     def _record(self, tensor: Any, *, make: bool = False) -> _Record | None:
         storage = tensor.untyped_storage()
@@ -131,6 +135,18 @@ class Authors:
             _by(buffer.itemsize, record.image)[slots] = _by(buffer.itemsize, buffer.flat.view(np.uint8))[offsets]
             whole = False
         record.data = data if whole else record.data or data
+
+
+def _of_elements(authors: Array, changed: Array) -> Array:
+    """One author for each element from those of its bytes; a byte changed unseen makes an element nobody's."""
+    found = authors[:, 0].copy()
+    if (authors[:, 1:] != authors[:, :1]).any():
+        lowest, highest = authors.min(-1), authors.max(-1)
+        found = np.where(lowest > 0, highest, lowest)
+        found[(authors == UNKNOWN).any(-1)] = UNKNOWN
+    if changed.any():
+        found[changed.any(-1)] = UNKNOWN
+    return np.asarray(found)
 
 
 def _by(width: int, of_bytes: Array) -> Array:
