@@ -99,10 +99,12 @@ whose times were never measured says "not validated" beside them.
 def commands() -> str:
     """The whole of docs/commands.md."""
     parts = [COMMANDS_HEAD]
+    # With the group as parent, as in a real call: it says that -h is --help, and click keeps the option it made first.
+    group = click.Context(cli, info_name="kata", **cli.context_settings)
     for name in COMMANDS:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        context = click.Context(command, info_name=f"kata {name}", max_content_width=100, terminal_width=100)
+        context = click.Context(command, parent=group, info_name=name, max_content_width=100, terminal_width=100)
         parts.append(f"## kata {name}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
 

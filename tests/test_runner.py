@@ -17,6 +17,7 @@ import pytest
 import tiny
 
 from checker import runner
+from checker.findings import STAGES
 from checker.verdict import Report
 from checker.warm import Warm
 
@@ -50,7 +51,7 @@ def test_a_right_file_passes_and_the_records_come_in_order(tmp_path: Path) -> No
     assert seen[0]["kind"] == "session"
     assert seen[-2]["kind"] == "done"
     stages = [record["stage"] for record in seen if record["kind"] == "start"]
-    assert stages == sorted(stages, key=["values", "numerics", "predictions"].index)
+    assert stages == sorted(stages, key=STAGES.index)
     assert any("hello from the wrapper" in note for note in report.notes)
     assert [todo.untouched for todo in report.todos] == [False]
 
