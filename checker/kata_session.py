@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -191,6 +192,9 @@ class KataSession:
                     findings = self._judge(nodeid, kind, what)
             except (Exception, limits.LimitReachedError, SystemExit) as error:
                 findings = [from_exception(error, self.file)]
+        if kind == "speed":
+            # What shows at the timed size alone is found by this stage, whatever it is.
+            findings = [replace(f, stage_override="speed", case=f.case or what[0].id) for f in findings]
         if not findings:
             self._tell_slips()
             return
@@ -289,8 +293,6 @@ class KataSession:
 
     def _worded(self, finding: Finding) -> Finding:
         """Add a suspicion from the source to what the run found; a suspicion on the very line comes first."""
-        from dataclasses import replace
-
         slips = self._lint.slips if self._lint is not None else ()
         if not slips or finding.code in {slip.code for slip in slips}:
             return finding

@@ -16,10 +16,12 @@ from typing import Any, NoReturn
 
 __all__ = [
     "COMPILE_LIMIT",
+    "BudgetSpentError",
     "LimitReachedError",
     "MemoryLimitReachedError",
     "ProcessEndedError",
     "TimeLimitReachedError",
+    "budget",
     "no_exit",
     "of_stage",
     "on_memory_signal",
@@ -42,6 +44,10 @@ class LimitReachedError(BaseException):
 
 class TimeLimitReachedError(LimitReachedError):
     """A case took longer than it may."""
+
+
+class BudgetSpentError(LimitReachedError):
+    """What was tried takes longer than it is worth; the one who set the budget tries something smaller."""
 
 
 class MemoryLimitReachedError(LimitReachedError):
@@ -107,6 +113,29 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, previous)
         _clock.limit = 0.0
+
+
+@contextlib.contextmanager
+def budget(seconds: float) -> Iterator[None]:
+    """Raise BudgetSpentError after so many seconds, compiling excluded, inside a running time limit.
+
+    The limit's own clock stands still meanwhile. Does nothing where no limit runs, or little of it is left.
+    """
+    left = signal.getitimer(signal.ITIMER_REAL)[0] if _clock.limit else 0.0
+    if left < 2 * seconds or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def spent(_signal: int, _frame: FrameType | None) -> None:
+        raise BudgetSpentError(f"took longer than {seconds:g} s")
+
+    previous = signal.signal(signal.SIGALRM, spent)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_REAL, left, 1.0)
 
 
 def _expired(_signal: int, _frame: FrameType | None) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from checker import slowness
+from checker import limits, slowness
 from checker.bounds import Bound, bound
 from checker.cases import Case, case_seed
 from checker.catalog import SpeedCase
@@ -25,7 +25,7 @@ from checker.findings import Finding
 from checker.loading import load_module
 from checker.speed_findings import judge, notes
 from checker.speed_result import MARGIN, SpeedResult
-from checker.timed_cases import affordable, timed_case
+from checker.timed_cases import affordable, shrunk, timed_case
 from checker.timing import Rounds, VirtualRounds, plain_rounds
 from checker.vgpu import aten
 from checker.vgpu.driver import VirtualGpu
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from checker.judge import Subject
 
 __all__ = ["MARGIN", "SpeedResult", "check", "judge", "measure", "notes", "timed_case"]
+
+# Seconds that the rounds of a case may take before it is shrunk.
+_BUDGET = 25.0
 
 
 def check(
@@ -64,9 +67,13 @@ def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = p
     case, note = timed_case(speed, subject.spec, memory)
     own_seed = case_seed(seed, speed.id)
     case, endless = affordable(subject.entry, subject.file, subject.spec, case, own_seed, gpu)
-    virtual = VirtualRounds(subject.entry, subject.file, subject.spec, case, own_seed, gpu)
-    with virtual.running():
-        seconds = (plain_rounds if on_cuda else rounds)(virtual.setup, virtual.run, virtual.timer)
+    try:
+        with limits.budget(_BUDGET):
+            virtual, seconds = _virtually(subject, case, own_seed, plain_rounds if on_cuda else rounds)
+    except limits.BudgetSpentError:
+        # Long programs, few of them: pytest-benchmark times a test once only, so this goes without it.
+        case, endless = shrunk(case)
+        virtual, seconds = _virtually(subject, case, own_seed, plain_rounds)
     counted, wrong, verified = count(virtual.first, gpu.spec), virtual.wrong, virtual.verified
     if on_cuda and wrong is None:
         real = realgpu.RealRounds(subject.entry, subject.spec, case, own_seed)
@@ -101,6 +108,13 @@ def measure(subject: Subject, speed: SpeedCase, seed: int, *, rounds: Rounds = p
         counted, gpu.spec, least_bytes=result.least_bytes, flops=subject.spec.flops(case), half=half
     )
     return replace(result, causes=tuple(found))
+
+
+def _virtually(subject: Subject, case: Case, seed: int, rounds: Rounds) -> tuple[VirtualRounds, list[float]]:
+    """The rounds on the virtual GPU, and the modelled seconds of each."""
+    virtual = VirtualRounds(subject.entry, subject.file, subject.spec, case, seed, subject.vgpu)
+    with virtual.running():
+        return virtual, rounds(virtual.setup, virtual.run, virtual.timer)
 
 
 def _doubt(chip: GpuSpec) -> str:

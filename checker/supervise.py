@@ -222,7 +222,9 @@ def _how_it_ended(watch: _Watch, status: int) -> Finding:
     if watch.killed == "time":
         compiling = any(r["kind"] == "compiling" and r["on"] for r in watch.records[-1:])
         what = f"compiling took more than {COMPILE_LIMIT:g} s" if compiling else "it had to be stopped from outside"
-        message = what if compiling else f"still running after {watch.request.limit:g} s; {what}"
+        stages = [str(r.get("stage")) for r in watch.records if r["kind"] == "start"]
+        limit = of_stage(stages[-1] if stages else "", watch.request.limit)
+        message = what if compiling else f"still running after {limit:g} s; {what}"
         return Finding("K002", message, "look for a loop without an end, in the wrapper or in a kernel", file=file)
     if watch.killed == "memory":
         return Finding("K004", "this asks for more memory than a check may use", _MEMORY, file=file)

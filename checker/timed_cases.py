@@ -15,7 +15,7 @@ from checker.catalog import SpeedCase
 from checker.timing import LONG, VirtualRounds, plain_rounds
 from checker.vgpu.driver import VirtualGpu
 
-__all__ = ["affordable", "halved", "sizes", "timed_case"]
+__all__ = ["affordable", "halved", "shrunk", "sizes", "timed_case"]
 
 # How often a case is halved for a trial, and the seconds that a round at full size may cost by its measure.
 _HALVINGS = 9
@@ -59,9 +59,19 @@ def affordable(
     each = max(0.0, more - least) / 3
     while len(steps) > 1 and least + each * (2 ** (len(steps) - 1) - 1) > _AFFORDABLE:
         steps.pop(0)
-    if steps[0] is case:
-        return case, ""
-    return steps[0], f"{case.id}: a single program works so long that only {sizes(steps[0])} was timed"
+    return (case, "") if steps[0] is case else (steps[0], _said(case, steps[0]))
+
+
+def shrunk(case: Case) -> tuple[Case, str]:
+    """A case so much smaller that even a program which does everything is soon done; and the note."""
+    smaller = case
+    for _ in range(_HALVINGS):
+        smaller = halved(smaller) or smaller
+    return smaller, _said(case, smaller)
+
+
+def _said(case: Case, smaller: Case) -> str:
+    return f"{case.id}: a single program works so long that only {sizes(smaller)} was timed"
 
 
 def halved(case: Case) -> Case | None:
