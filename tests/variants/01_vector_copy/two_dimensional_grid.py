@@ -17,7 +17,7 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
     n           int    number of elements
     BLOCK_SIZE  int    elements a program copies, a power of two
     """
-    pid = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)).to(tl.int64)
+    pid = (tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     # The last block hangs over the end of x and y: those lanes must touch nothing.
     mask = offs < n
@@ -39,7 +39,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     n = x.numel()
     if n == 0:
         return y  # a grid of no programs cannot be launched
-    grid = (2, triton.cdiv(triton.cdiv(n, BLOCK_SIZE), 2))
+    grid = (triton.cdiv(triton.cdiv(n, BLOCK_SIZE), 2), 2)
     copy_kernel[grid](x, y, n, BLOCK_SIZE=BLOCK_SIZE)
     return y
 
