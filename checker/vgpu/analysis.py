@@ -26,6 +26,7 @@ _POINTER_STEPS = frozenset(
 )
 ATOMICS = frozenset(["tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"])
 _ACCESSES = frozenset(["tt.load", "tt.store", *ATOMICS])
+_STORES = frozenset(["tt.store", "tt.descriptor_store", "tt.descriptor_reduce", "tt.descriptor_scatter", *ATOMICS])
 # What a loop that waits for another program looks at memory with.
 POLLS = frozenset(["tt.load", *ATOMICS])
 
@@ -42,7 +43,11 @@ class Contraction:
 
 @dataclass(slots=True)
 class Analysis:
-    """The facts; keys are slots of values or `Op.index`."""
+    """The facts; keys are slots of values or `Op.index`.
+
+    `origin` gives the one argument a pointer leads into, and has no entry where there are several or none is known;
+    `stored_arguments` holds all that may be stored into, and -1 if that is not known.
+    """
 
     origin: dict[int, int] = field(default_factory=dict)
     address_ops: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -51,7 +56,7 @@ class Analysis:
     used: frozenset[int] = frozenset()
     sequential: bool = False
     largest_block: int = 1
-    loaded_arguments: frozenset[int] = frozenset()
+    stored_arguments: frozenset[int] = frozenset()
 
 
 def analyse(function: Function, *, fusion: bool) -> Analysis:
@@ -60,23 +65,8 @@ def analyse(function: Function, *, fusion: bool) -> Analysis:
     ops = list(function.ops())
     producers: dict[int, Op] = {slot: op for op in ops for slot in op.results}
     sources = _sources(function, ops)
-    for number, (slot, _) in enumerate(function.args):
-        result.origin[slot] = number
-    changed = True
-    while changed:
-        changed = False
-        for op in ops:
-            if op.name in _POINTER_STEPS and op.operands[0] in result.origin and op.results[0] not in result.origin:
-                result.origin[op.results[0]] = result.origin[op.operands[0]]
-                changed = True
-            elif op.name == "arith.select" and op.results[0] not in result.origin and op.operands[1] in result.origin:
-                result.origin[op.results[0]] = result.origin[op.operands[1]]
-                changed = True
-        for target, feeding in sources.items():
-            known = [result.origin[s] for s in feeding if s in result.origin]
-            if known and target not in result.origin:
-                result.origin[target] = known[0]
-                changed = True
+    origins = _origins(function, ops, sources)
+    result.origin = {slot: next(iter(found)) for slot, found in origins.items() if len(found) == 1}
     wraps: set[int] = set()
     for op in ops:
         if op.name in _ACCESSES or op.name.startswith("tt.descriptor"):
@@ -99,10 +89,31 @@ def analyse(function: Function, *, fusion: bool) -> Analysis:
         for op in ops
     )
     result.largest_block = max((kind.numel for op in ops for kind in op.types), default=1)
-    result.loaded_arguments = frozenset(
-        result.origin[op.operands[0]] for op in ops if op.name == "tt.load" and op.operands[0] in result.origin
-    )
+    stores = [op for op in ops if op.name in _STORES]
+    result.stored_arguments = frozenset(number for op in stores for number in origins.get(op.operands[0], {-1}))
     return result
+
+
+def _origins(function: Function, ops: list[Op], sources: dict[int, tuple[int, ...]]) -> dict[int, set[int]]:
+    """The arguments that each pointer may lead into; -1 stands for an address from elsewhere."""
+    origins: dict[int, set[int]] = {slot: {number} for number, (slot, _) in enumerate(function.args)}
+    feeds = dict(sources)
+    for op in ops:
+        if op.name in _POINTER_STEPS:
+            feeds[op.results[0]] = (op.operands[0],)
+        elif op.name == "arith.select":
+            feeds[op.results[0]] = op.operands[1:3]
+        elif op.name not in ("scf.for", "scf.if", "scf.while") and any(t.element in ("ptr", "desc") for t in op.types):
+            origins |= {slot: {-1} for slot in op.results}
+    changed = True
+    while changed:
+        changed = False
+        for target, feeding in feeds.items():
+            found = set().union(*(origins.get(slot, set()) for slot in feeding))
+            if not found <= origins.get(target, set()):
+                origins[target] = origins.get(target, set()) | found
+                changed = True
+    return origins
 
 
 def _ops(region: Region) -> list[Op]:

@@ -303,7 +303,8 @@ def dot(op: Op, values: Sequence[Array]) -> Array:
     elif kind == "f32" and precision in ("bf16x3", "bf16x6"):
         raise NotModelled(f"a dot with input_precision={precision!r}", where=op.where)
     if kind == "i8":
-        total = np.matmul(left.astype(np.int32), right.astype(np.int32)) + start
+        # Exact: products of bytes stay far below 2^53 in sum, and numpy multiplies floating-point matrices faster.
+        total = np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64) + start
         return np.asarray(total).astype(np.int32)
     return round_to(op.type.element, np.matmul(left, right) + start)
 

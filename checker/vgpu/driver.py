@@ -268,6 +268,7 @@ class VirtualGpu:
             check_races=self.session.check_races,
             authors=self.session.authors,
             launch=len(self.session.launches),
+            read_only=_read_only(kernel, buffers),
         )
         executor = Executor(
             module,
@@ -317,6 +318,18 @@ class VirtualGpu:
         trace.stored = memory.stored
         found = trace.estimate = estimate(profile, self.spec, warm=warm)
         return found
+
+
+def _read_only(kernel: Kernel, buffers: list[Buffer]) -> frozenset[int]:
+    """Numbers of the buffers into whose storage the kernel cannot store."""
+    entry = kernel.parsed().entry
+    stored: set[int] = set()
+    for name, analysis in kernel.analyses.items():
+        stored |= analysis.stored_arguments if name == entry or not analysis.stored_arguments else {-1}
+    if -1 in stored:
+        return frozenset()
+    storages = {buffer.tensor.untyped_storage().data_ptr() for buffer in buffers if buffer.argument in stored}
+    return frozenset(buffer.number for buffer in buffers if buffer.tensor.untyped_storage().data_ptr() not in storages)
 
 
 def _in_do_bench() -> bool:

@@ -28,7 +28,8 @@ __all__ = ["LaunchMemory"]
 class LaunchMemory:
     """The memory one launch sees. All arrays are (programs, lanes); `programs` holds linear program numbers.
 
-    `changed` numbers the buffers whose bytes are no longer what they were, `changes` counts the times this happened.
+    `read_only` numbers the buffers into whose storage the kernel cannot store, which therefore need no watch for races.
+    `changed` numbers those whose bytes are no longer what they were, `changes` counts the times this happened.
     """
 
     buffers: list[Buffer]
@@ -39,6 +40,7 @@ class LaunchMemory:
     check_races: bool = True
     authors: Authors | None = None
     launch: int = 0
+    read_only: frozenset[int] = frozenset()
     poisoned_lanes: int = 0
     changed: set[int] = field(default_factory=set)
     changes: int = 0
@@ -60,15 +62,32 @@ class LaunchMemory:
         """The buffer whose slot holds the first active address; `hint` (an argument number) where none is active."""
         if addresses.size and mask.any():
             first = int(addresses.reshape(-1)[int(np.argmax(mask))])
-            slot = slot_of(first)
+            slot = int(slot_of(first))
             if 0 <= slot < len(self.buffers):
                 return self.buffers[slot]
         return self.buffers[hint] if 0 <= hint < len(self.buffers) else None
+
+    def _parts(self, addresses: Array, mask: Array, hint: int) -> list[Array]:
+        """The mask, one part for each tensor its lanes lead into, where that may be several (`hint` is -1)."""
+        if hint >= 0 or len(self.buffers) < 2:
+            return [mask]
+        slots = slot_of(addresses)
+        found = [number for number in np.unique(slots[mask]).tolist() if 0 <= number < len(self.buffers)]
+        if len(found) < 2:
+            return [mask]
+        parts = [mask & (slots == number) for number in found]
+        # What leads nowhere goes with the first.
+        parts[0] |= mask & ~np.isin(slots, found)
+        return parts
 
     def load(
         self, addresses: Array, mask: Array, other: Array | None, element: str, programs: Array, site: Site, hint: int
     ) -> Array:
         """Reads; lanes that are masked off, outside or in a gap never touch memory."""
+        parts = self._parts(addresses, mask, hint)
+        if len(parts) > 1:
+            loaded = [self.load(addresses, part, other, element, programs, site, hint) for part in parts]
+            return np.asarray(np.select(parts, loaded, loaded[-1]))
         fill: Any = floats.poison(element, self._poison_at(site, "masked"))
         buffer = self.buffer_of(addresses, mask, hint)
         if other is not None:
@@ -99,6 +118,11 @@ class LaunchMemory:
         self, addresses: Array, values: Array, mask: Array, element: str, programs: Array, site: Site, hint: int
     ) -> None:
         """Writes the lanes that are inside the view; reports the others."""
+        parts = self._parts(addresses, mask, hint)
+        if len(parts) > 1:
+            for part in parts:
+                self.store(addresses, values, part, element, programs, site, hint)
+            return
         buffer = self.buffer_of(addresses, mask, hint)
         if buffer is None:
             self.book.add("store_outside", None, addresses, mask, programs, site)
@@ -134,6 +158,12 @@ class LaunchMemory:
     ) -> Array:
         """An atomic, lane by lane; returns the old values (0 where masked off), right if `ordered` asks for them."""
         result = np.zeros(addresses.shape, dtype=floats.NUMPY[element])
+        parts = self._parts(addresses, mask, hint)
+        if len(parts) > 1:
+            for part in parts:
+                old = self.exchange(addresses, part, element, programs, site, hint, atomic, ordered)
+                result[part] = old[part]
+            return result
         buffer = self.buffer_of(addresses, mask, hint)
         if buffer is None:
             self.book.add("store_outside", None, addresses, mask, programs, site)
@@ -166,7 +196,7 @@ class LaunchMemory:
     def _note_read(self, buffer: Buffer, offsets: Array, ok: Array, programs: Array, site: Site) -> None:
         shadow = self.shadows.of(buffer)
         self._check_written(buffer, shadow, offsets, ok, programs, site)
-        if self.check_races:
+        if self.check_races and buffer.number not in self.read_only:
             self.races.read(buffer, shadow, offsets, ok, programs, site)
 
     def _check_written(
@@ -195,11 +225,12 @@ class LaunchMemory:
     ) -> tuple[Array, Array]:
         offset_bytes = addresses - buffer.base
         width = floats.WIDTH[element]
-        offsets = offset_bytes // width if width > 1 else offset_bytes
+        # Widths are powers of two.
+        offsets = offset_bytes >> (width.bit_length() - 1) if width > 1 else offset_bytes
         inside, _ = buffer.locate(offsets)
         ok = mask & inside
         if width > 1:
-            crooked = mask & (offset_bytes % width != 0)
+            crooked = mask & (offset_bytes & (width - 1) != 0)
             if crooked.any():
                 self.book.add("misaligned", buffer, addresses, crooked, programs, site)
                 ok &= ~crooked

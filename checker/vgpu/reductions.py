@@ -20,12 +20,8 @@ def _reduce(run: Machine, op: Op) -> None:
     values = _materialised(run, op)
     while values[0].shape[axis] > 1:
         half = values[0].shape[axis] // 2
-        pairs = (
-            [(np.take(v, range(half), axis), np.take(v, range(half, 2 * half), axis)) for v in values]
-            if (axis != values[0].ndim - 1)
-            else [(v[..., :half], v[..., half : 2 * half]) for v in values]
-        )
-        values = _combine(run, op, [a for a, _ in pairs], [b for _, b in pairs])
+        left, right = ((*(slice(None),) * axis, part) for part in (slice(0, half), slice(half, 2 * half)))
+        values = _combine(run, op, [value[left] for value in values], [value[right] for value in values])
     for slot, value in zip(op.results, values, strict=True):
         run.env[slot] = np.squeeze(value, axis=axis)
 

@@ -26,8 +26,8 @@ _MIDDLE = 1 << (_SLOT_BITS - 1)
 DENSE_LIMIT = 1 << 27
 
 
-def slot_of(address: int) -> int:
-    """The number of the argument in whose slot an address lies; meaningless for an address that was not given out."""
+def slot_of(address: Any) -> Any:
+    """The number of the argument in whose slot an address (or each of many) lies; others are below 0 or too large."""
     return (address - _ORIGIN) >> _SLOT_BITS
 
 
