@@ -26,6 +26,7 @@ COMMANDS = {
     "inspect": "checker.commands.inspect",
     "reset": "checker.commands.reset",
     "explain": "checker.commands.explain",
+    "doctor": "checker.commands.doctor",
 }
 """Each command's module, in the order of `kata --help`. The module holds it as `command`."""
 

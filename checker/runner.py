@@ -149,7 +149,7 @@ def _environment_findings(device: str) -> tuple[Finding, ...]:
             Finding(
                 "K006",
                 f"{' and '.join(missing)} cannot be imported by {sys.executable}",
-                "install the package again as the README says, in the environment that holds `kata`",
+                "install the package again as the README says; `kata doctor` names the command",
             ),
         )
     if device == "cuda" and devices.problem():

@@ -27,6 +27,8 @@ LAYERS: tuple[set[str], ...] = (
     {"runner", "child", "supervise", "warm", "watch"},
     # What the workbench is asked for, in a child process of its own.
     {"workbench", "sweep", "comparison", "inspection"},
+    # Above the runner, whose children's environment it takes.
+    {"doctor"},
     {"commands"},
     {"cli", "__main__"},
 )
@@ -84,7 +86,17 @@ def test_reading_modules_import_nothing_heavy(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["list"], ["hint"], ["next", "--help"], ["--help"], ["explain", "K402"], ["check", "--help"]]
+    "arguments",
+    [
+        [],
+        ["list"],
+        ["hint"],
+        ["next", "--help"],
+        ["--help"],
+        ["explain", "K402"],
+        ["check", "--help"],
+        ["doctor", "--help"],
+    ],
 )
 def test_commands_that_only_read_import_nothing_heavy(tree: Path, arguments: list[str]) -> None:
     code = f"from checker.cli import run; assert run({arguments!r}) == 0"
