@@ -78,11 +78,10 @@ def document(runs: list[Path]) -> None:
         result |= json.loads(run.read_text())
     MEASURED.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
     solutions = [row for name, row in result.items() if name.endswith("/solution")]
-    differing = [name for name, row in result.items() if row["differ"]]
+    differing = ", ".join(name for name, row in result.items() if row["differ"]) or "none"
     lines = [
         HEAD,
-        f"{len(result)} files, {len(solutions)} of them solutions, the others slow kernels. Verdicts that differ: "
-        + f"{', '.join(differing) or 'none'}.\n",
+        f"{len(result)} files, {len(solutions)} of them solutions, the others slow ones. Verdicts that differ: {differing}.\n",
         "| file | case | threshold | measured | modelled | measured us | modelled us | verdict measured | modelled |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
