@@ -81,7 +81,7 @@ def document(runs: list[Path]) -> None:
     differing = ", ".join(name for name, row in result.items() if row["differ"]) or "none"
     lines = [
         HEAD,
-        f"{len(result)} files, {len(solutions)} of them solutions, the others slow ones. Verdicts that differ: {differing}.\n",
+        f"{len(result)} files, {len(solutions)} of them solutions, the others slow. Verdicts differ in: {differing}.\n",
         "| file | case | threshold | measured | modelled | measured us | modelled us | verdict measured | modelled |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
