@@ -1,8 +1,8 @@
 """Writes the parts of the documentation that are made from something else, so that prose cannot drift from it.
 
-docs/diagnoses.md comes from the catalogue, docs/commands.md from the help texts, the README's ladder from the katas,
-and its example of a check from a check. tests/test_docs.py fails where a file and its
-source differ; `python scripts/write_docs.py` mends it.
+docs/diagnoses.md comes from the catalogue, docs/commands.md from the help texts, docs/outcomes.md from what katas and
+mutants say of themselves, the README's ladder from the katas, and its example of a check from a check.
+tests/test_docs.py fails where a file and its source differ; `python scripts/write_docs.py` mends it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import outcomes
 
 from checker.catalog import load
 from checker.cli import COMMANDS, cli
@@ -127,6 +128,7 @@ def main() -> None:
     """Write everything anew."""
     (ROOT / "docs" / "diagnoses.md").write_text(diagnoses(), encoding="utf-8")
     (ROOT / "docs" / "commands.md").write_text(commands(), encoding="utf-8")
+    (ROOT / "docs" / "outcomes.md").write_text(outcomes.document(), encoding="utf-8")
     readme = ROOT / "README.md"
     text = put_between(readme.read_text(encoding="utf-8"), "ladder", ladder())
     readme.write_text(put_between(text, "check", example_check()), encoding="utf-8")

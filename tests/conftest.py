@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ import pytest
 from checker import verdict
 from checker.catalog import Kata
 from checker.findings import STAGES, Finding
+
+# A shell that runs these tests in the background has them ignore Ctrl-C, and a child would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SKELETON = '''"""A kata as small as can be."""
 
@@ -45,6 +50,18 @@ number = 2
 text = "finish"
 hints = ["first of two", "second of two", "third of two"]
 """
+LESSONS = """
+[[lesson]]
+number = 1
+title = "What it is"
+[lesson.outcomes]
+"L1.1" = "say what it is"
+[[lesson]]
+number = 2
+title = "What it does"
+[lesson.outcomes]
+"L2.1" = "say what it does"
+"""
 LADDER = (("01_first_step", "first_step", 1, "begin"), ("05_second", "second", 2, "add"), ("13_third", "third", 2, "t"))
 
 
@@ -53,6 +70,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with three small katas, and the working directory in it."""
     root = tmp_path / "clone"
     (root / "solutions").mkdir(parents=True)
+    (root / "katas").mkdir()
+    (root / "katas" / "outcomes.toml").write_text(LESSONS)
     for name, entry, lesson, alias in LADDER:
         folder = root / "katas" / name
         folder.mkdir(parents=True)

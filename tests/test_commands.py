@@ -64,11 +64,31 @@ class TestStatusAndList:
         kernel(tree).write_text(RIGHT)
         kata("next")
         lines = kata("list").out.splitlines()
-        assert [line for line in lines if line.startswith("Lesson")] == ["Lesson 1", "Lesson 2"]
+        assert [line for line in lines if line.startswith("Lesson")] == [
+            "Lesson 1  What it is",
+            "Lesson 2  What it does",
+        ]
         assert next(line for line in lines if "01_first" in line).endswith("passed")
         assert next(line for line in lines if "05_second" in line).startswith("> ")
         assert next(line for line in lines if "13_third" in line).endswith("15 min")
         assert lines[-1] == "1 of 3 passed in a row; about 30 minutes to go."
+
+    def test_list_says_what_each_kata_teaches(self, kata: Command, tree: Path, runner: object) -> None:
+        lines = kata("list").out.splitlines()
+        at = next(number for number, line in enumerate(lines) if "01_first" in line)
+        assert lines[at + 1] == "    - say what it is"
+        assert "    - say what it is" not in kata("list", "--short").out.splitlines()
+
+    def test_a_lesson_that_comes_back_is_continued(self, kata: Command, tree: Path, runner: object) -> None:
+        toml = tree / "katas" / "13_third" / "kata.toml"
+        toml.write_text(toml.read_text().replace("lesson = 2", "lesson = 1"))
+        assert "Lesson 1  What it is, continued" in kata("list").out.splitlines()
+
+    def test_lessons_that_cannot_be_read_are_said(self, kata: Command, tree: Path, runner: object) -> None:
+        (tree / "katas" / "outcomes.toml").write_text("[[lesson]]\n")
+        outcome = kata("list")
+        assert outcome.code == 2
+        assert "git checkout" in outcome.err
 
 
 class TestCheck:

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import outcomes
 import pytest
 
 from checker import __version__
@@ -42,6 +43,10 @@ def test_diagnoses_are_those_of_the_catalogue(docs: ModuleType) -> None:
 
 def test_the_help_texts_are_those_of_the_commands(docs: ModuleType) -> None:
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == docs.commands()
+
+
+def test_the_outcomes_are_those_of_katas_and_mutants() -> None:
+    assert (ROOT / "docs" / "outcomes.md").read_text(encoding="utf-8") == outcomes.document()
 
 
 def test_the_ladder_is_that_of_the_katas(docs: ModuleType) -> None:

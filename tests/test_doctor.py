@@ -108,6 +108,7 @@ class TestStaged:
         code, items = doctor()
         assert (code, troubles(items), no_children) == (0, [], ["virtual"])
 
+    @pytest.mark.outcome("L2.1", "kata doctor")
     def test_no_c_compiler(
         self, doctor: Doctor, no_children: list[str], monkeypatch: pytest.MonkeyPatch, sound: Path
     ) -> None:
@@ -131,6 +132,7 @@ class TestStaged:
         code, items = doctor()
         assert (code, troubles(items)) == (3, ["Python headers"])
 
+    @pytest.mark.outcome("L2.1", "kata doctor")
     def test_an_unwritable_cache_folder_and_the_kernel_that_cannot_run(
         self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -154,6 +156,7 @@ class TestStaged:
         assert item.status == "trouble"
         assert item.command.startswith("export TRITON_CACHE_DIR=")
 
+    @pytest.mark.outcome("L2.1", "kata doctor")
     @pytest.mark.parametrize(("name", "title"), [("torch", "PyTorch"), ("triton", "Triton")])
     def test_a_missing_package(
         self, doctor: Doctor, no_children: list[str], monkeypatch: pytest.MonkeyPatch, name: str, title: str
@@ -176,6 +179,7 @@ class TestStaged:
         assert (code, troubles(items)) == (3, ["packages"])
         assert f"'{name}>={software.LEAST[name]}'" in items["packages"]["command"]
 
+    @pytest.mark.outcome("L2.1", "kata doctor")
     def test_a_triton_that_is_too_old(
         self, doctor: Doctor, no_children: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -197,6 +201,7 @@ class TestStaged:
         with_version(monkeypatch, "triton", "3.7.1")
         assert doctor()[0] == 0
 
+    @pytest.mark.outcome("L2.1", "kata doctor")
     def test_no_gpu_is_no_trouble(self, doctor: Doctor, no_children: list[str]) -> None:
         code, items = doctor()
         assert code == 0
@@ -233,6 +238,7 @@ class TestStaged:
         assert items["ptxas"]["command"] == "unset TRITON_PTXAS_PATH"
 
 
+@pytest.mark.outcome("L2.1", "kata doctor")
 @pytest.mark.oldest
 @needs_triton
 def test_a_good_kernel_runs_on_the_virtual_gpu_in_a_process_that_imports_no_torch() -> None:

@@ -5,8 +5,9 @@ the code it must be refused with, by Triton version where versions differ, and `
 
     # expect: K111 [<3.9], K402 [>=3.9]
 
-Its second line says what is wrong. Lines that end in `# here` are those its finding may point at. What ties a skeleton
-to its solution, and hints to TODOs, is text alone and stands in `test_katas.py`.
+Its second line says what is wrong; a third one, `# lacks: L4.2`, may say that it lacks this outcome and nothing else,
+which makes it one of those in docs/outcomes.md. Lines that end in `# here` are those its finding may point at. What
+ties a skeleton to its solution, and hints to TODOs, is text alone and stands in `test_katas.py`.
 """
 
 from __future__ import annotations
@@ -211,9 +212,8 @@ def test_a_kata_has_mutants_and_variants(rung: Kata) -> None:
         text = path.read_text()
         code = expected_code(text)
         assert code == "passes" or code in CATALOGUE, path
-        _, second, rest = text.split("\n", 2)
-        assert re.match(r"# \S.{10,}", second), f"{path}: the second line says what is wrong"
-        assert rest != solution, path
+        assert re.match(r"# \S.{10,}", text.splitlines()[1]), f"{path}: the second line says what is wrong"
+        assert re.sub(r"\A(#.*\n)+", "", text) != solution, path
     assert all(path.read_text() != solution for path in variants)
 
 

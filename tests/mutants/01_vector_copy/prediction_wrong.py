@@ -1,5 +1,6 @@
 # expect: K651
 # A wrong driver and a missing compiler are the environment's fault, not the kernel's.
+# lacks: L2.2
 """Vector copy: the smallest kernel that proves an installation.
 
 A copy computes nothing. If it fails, look at the machine; if it works, a failing kernel is the kernel's own fault.

@@ -1,5 +1,6 @@
 # expect: K402
 # The store has no mask, so the last program writes past the end of y.
+# lacks: L2.2
 """Vector copy: the smallest kernel that proves an installation.
 
 A copy computes nothing. If it fails, look at the machine; if it works, a failing kernel is the kernel's own fault.

@@ -1,5 +1,6 @@
 # expect: K404
 # The grid is rounded down: a ragged last block has no program.
+# lacks: L3.1
 """The grid: a launch starts many programs that differ in one number, and from it each finds the elements it owns."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K501
 # Each program begins one element after the one before it, not one block: they overlap.
+# lacks: L3.2
 """The grid: a launch starts many programs that differ in one number, and from it each finds the elements it owns."""
 
 import torch

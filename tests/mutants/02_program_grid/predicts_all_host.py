@@ -1,5 +1,6 @@
 # expect: K651
 # Takes a block for a PyTorch tensor with a device and strides.
+# lacks: L3.3
 """The grid: a launch starts many programs that differ in one number, and from it each finds the elements it owns."""
 
 import torch

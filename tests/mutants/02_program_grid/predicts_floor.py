@@ -1,5 +1,6 @@
 # expect: K651
 # The grid is right, the prediction of it is rounded down.
+# lacks: L3.1
 """The grid: a launch starts many programs that differ in one number, and from it each finds the elements it owns."""
 
 import torch

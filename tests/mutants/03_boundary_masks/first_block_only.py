@@ -1,5 +1,6 @@
 # expect: K404
 # The offsets do not depend on the program.
+# lacks: L4.1
 """Shift: a copy to other places, in which the load and the store each need a mask of their own."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K402
 # The last block reaches past the end of y.
+# lacks: L4.2
 """Shift: a copy to other places, in which the load and the store each need a mask of their own."""
 
 import torch

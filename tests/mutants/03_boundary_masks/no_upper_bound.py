@@ -1,5 +1,6 @@
 # expect: K401
 # Shifting left, the last elements come from beyond the end.
+# lacks: L4.2
 """Shift: a copy to other places, in which the load and the store each need a mask of their own."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K404
 # The grid has one axis, and the program id is that of the second: always 0.
+# lacks: L5.1
 """Vector addition, from a blank page: the kernel, and the wrapper that makes it safe to call."""
 
 import torch

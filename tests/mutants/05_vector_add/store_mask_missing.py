@@ -1,5 +1,6 @@
 # expect: K402
 # The loads are masked and the store is not.
+# lacks: L5.1
 """Vector addition, from a blank page: the kernel, and the wrapper that makes it safe to call."""
 
 import torch

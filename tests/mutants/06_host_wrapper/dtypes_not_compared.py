@@ -1,5 +1,6 @@
 # expect: K606
 # The kernel converts, so nobody notices that the dtypes differ.
+# lacks: L5.2
 """A host wrapper with a contract: what it accepts it computes, what it does not it refuses, and nothing in between."""
 
 import torch

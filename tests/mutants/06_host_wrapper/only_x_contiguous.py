@@ -1,5 +1,6 @@
 # expect: K401
 # y is forgotten: an expanded one ends after a single row.
+# lacks: L5.2
 """A host wrapper with a contract: what it accepts it computes, what it does not it refuses, and nothing in between."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K651
 # Takes every expensive operation for one that fusion helps.
+# lacks: L1.3
 """SiLU times up, fused: what takes PyTorch two trips through memory takes one kernel one."""
 
 import torch

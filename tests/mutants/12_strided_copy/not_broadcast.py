@@ -1,5 +1,6 @@
 # expect: K215
 # Two rows of different length are added, where a column and a row are needed.
+# lacks: L7.2
 """A copy in two dimensions, which follows the strides of its source wherever they lead."""
 
 import torch

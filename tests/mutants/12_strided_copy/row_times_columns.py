@@ -1,5 +1,6 @@
 # expect: K410
 # The row number is multiplied by the number of columns, not by the stride.
+# lacks: L7.1
 """A copy in two dimensions, which follows the strides of its source wherever they lead."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K410
 # Rows are taken to lie N elements apart; in a slice of wider rows there are gaps between them.
+# lacks: L7.3
 """Matrix transpose: the same tile, read with one pair of strides and written with another."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K410
 # Rows of x taken to follow one another: x.stride() never reaches the kernel.
+# lacks: L7.3
 """Bias add: one vector, broadcast over the rows of a tile."""
 
 import torch

@@ -1,5 +1,6 @@
 # expect: K702
 # The sum is masked, but the maximum is not: of an all-negative row it becomes 0.
+# lacks: L8.2
 """Row softmax in five steps that are a pattern for every reduction: load, reduce, map, reduce, store."""
 
 import math

@@ -1,5 +1,6 @@
 # expect: K601
 # Each step throws away the sum so far.
+# lacks: L9.1
 """Matrix multiplication: a program owns one tile of c and walks along K, adding up products of tiles."""
 
 import torch
