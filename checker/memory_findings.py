@@ -206,14 +206,16 @@ def unwritten(
     launch = launches[-1] if launches else None
     storage = output.untyped_storage().data_ptr()
     place = None
-    stored = 0
+    stored = held_back = 0
     for trace in launches:
         for access in trace.accesses:
             tensor: Any = trace.tensors.get(access.argument)
             if access.kind != "load" and tensor is not None and tensor.untyped_storage().data_ptr() == storage:
                 place, launch = access.where, trace
                 stored += access.lanes
+                held_back += access.masked
     count = len(indices)
+    too_few = launch is not None and launch.programs == 0
     if launch is None:
         message = "no element of the result was written, and no kernel was launched"
         advice = "Memory from torch.empty holds what was there before: launch a kernel for this case too, or fill it."
@@ -233,6 +235,7 @@ def unwritten(
         first = indices[0]
         tail = first + count == numel
         message = f"{count} of {numel} elements of the result were never written"
+        too_few = tail and not held_back and stored > launch.programs
         if tail:
             message += f": the programs cover {first} of {numel}"
             advice = (
@@ -241,13 +244,21 @@ def unwritten(
         else:
             advice = "Check the offsets and the mask of the store: which elements does no program own?"
     shown = ", ".join(str(_unravel(i, shape)) for i in indices[:4])
+    where: tuple[str, int | None, int | None] = (file, None, None)
+    if too_few and launch is not None and launch.called_at is not None:
+        # Whole blocks, each stored where it should be: there are too few of them.
+        where = (launch.file, launch.called_at, None)
+    elif place is not None:
+        where = (place.file, place.line, place.column)
+    elif launch is not None and launch.file:
+        where = (launch.file, launch.line or None, None)
     return Finding(
         "K404",
         message,
         advice,
-        file=place.file if place else (launch.file if launch and launch.file else file),
-        line=place.line if place else (launch.line if launch and launch.line else None),
-        column=place.column if place else None,
+        file=where[0],
+        line=where[1],
+        column=where[2],
         case=case,
         launch=str(launch) if launch else None,
         details=(f"first unwritten indices {shown}",),

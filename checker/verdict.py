@@ -16,6 +16,9 @@ from checker.findings import STAGES, Finding
 NEVER_BLOCKS = frozenset({"predictions"})
 """Stages that may be red without stopping a later one."""
 
+ONE_A_LINE = frozenset({"compile", "memory", "values"})
+"""Stages that one run of a case passes through: what they find on one line has one root."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -211,11 +214,19 @@ def _earliest(stages: Iterable[str]) -> str | None:
 
 
 def _one_per_root(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep the first finding of each root cause, and say in which other cases it was met."""
+    """Keep the first finding of each root cause, and say in which other cases it was met.
+
+    A wrong line looks different from case to case: a value here, a byte outside there. Cases go from small to large, so
+    what it showed first is the simplest way to see it, and the rest are its consequences.
+    """
     first: dict[tuple[str, str | None, int | None], Finding] = {}
     cases: dict[tuple[str, str | None, int | None], list[str]] = {}
+    lines: dict[tuple[str | None, int], Finding] = {}
     for finding in findings:
         root = finding.root()
+        if finding.stage in ONE_A_LINE and finding.line is not None:
+            simplest = lines.setdefault((finding.file, finding.line), finding)
+            root = simplest.root()
         first.setdefault(root, finding)
         if finding.case and finding.case != first[root].case and finding.case not in cases.setdefault(root, []):
             cases[root].append(finding.case)

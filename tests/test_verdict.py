@@ -88,6 +88,17 @@ def test_one_root_cause_is_one_finding_and_names_its_other_cases() -> None:
     assert finding.details == ("also in 4 other cases: n=300; n=400; n=500; and 1 more",)
 
 
+def test_what_a_line_shows_first_is_its_root() -> None:
+    report = conclusion(
+        *case("64 x 64", found("64 x 64", "K601", file="k.py", line=52, case="64 x 64")),
+        *case("64 x 33", found("64 x 33", "K402", file="k.py", line=52, case="64 x 33")),
+        *case("5 x 7", found("5 x 7", "K501", file="k.py", line=52, case="5 x 7")),
+    )
+    (finding,) = report.findings
+    assert (finding.code, finding.case) == ("K601", "64 x 64")
+    assert finding.details == ("also in 2 other cases: 64 x 33; 5 x 7",)
+
+
 def test_different_lines_are_different_causes() -> None:
     records = case("n=3", found("n=3", "K401", file="k.py", line=8), found("n=3", "K402", file="k.py", line=9))
     assert [finding.line for finding in conclusion(*records).findings] == [8, 9]

@@ -232,6 +232,7 @@ class VirtualGpu:
             file=function.__code__.co_filename if hasattr(function, "__code__") else "",
             line=function.__code__.co_firstlineno if hasattr(function, "__code__") else 0,
         )
+        trace.called_at = _line_in(trace.file)
         trace.kernel_handle = kernel
         self.session.launches.append(trace)
         if 0 in trace.grid:
@@ -341,6 +342,14 @@ def _in_do_bench() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _line_in(file: str) -> int | None:
+    """The line of a file that is being executed, nearest to the launch."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else None
 
 
 def active() -> VirtualGpu:

@@ -62,7 +62,8 @@ class LaunchTrace:
     """One launch: which kernel, how it was called, what it touched, what it did wrong.
 
     `scalars` holds the run-time scalars and constants by name; `registers`, `spills` and `shared_bytes` come from
-    the compiled binary. In timing mode `sampled` holds the programs that ran, `stored` by tensor argument the element
+    the compiled binary; `file` and `line` are the kernel's, `called_at` is the line of that file which launched it, if
+    one did. In timing mode `sampled` holds the programs that ran, `stored` by tensor argument the element
     offsets they wrote, `profile` and `estimate` what they cost.
     """
 
@@ -76,6 +77,7 @@ class LaunchTrace:
     shared_bytes: int = 0
     file: str = ""
     line: int = 0
+    called_at: int | None = None
     accesses: list[Access] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     tensors: dict[str, object] = field(default_factory=dict)

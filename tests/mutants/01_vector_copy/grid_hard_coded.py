@@ -29,7 +29,7 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    tl.store(y_ptr + offs, x, mask=mask)  # here
+    tl.store(y_ptr + offs, x, mask=mask)
 
 
 def vector_copy(x: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     if n == 0:
         return y  # a grid of no programs cannot be launched
     grid = (4,)
-    copy_kernel[grid](x, y, n, BLOCK_SIZE=BLOCK_SIZE)
+    copy_kernel[grid](x, y, n, BLOCK_SIZE=BLOCK_SIZE)  # here
     return y
 
 

@@ -28,7 +28,7 @@ def tag_kernel(ids_ptr, n, BLOCK_SIZE: tl.constexpr):
     # One number for all lanes: the store spreads it over the block.
     value = pid
 
-    tl.store(ids_ptr + offs, value, mask=mask)  # here
+    tl.store(ids_ptr + offs, value, mask=mask)
 
 
 def tag_programs(n: int, block: int) -> torch.Tensor:
@@ -48,7 +48,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
 
     grid = (n // block,)
 
-    tag_kernel[grid](ids, n, BLOCK_SIZE=block)
+    tag_kernel[grid](ids, n, BLOCK_SIZE=block)  # here
     return ids
 
 

@@ -32,7 +32,7 @@ def silu_mul_kernel(gate_ptr, up_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
     y = gate / (1.0 + tl.exp(-gate)) * up
 
     # Rounded once, after the whole chain.
-    tl.store(y_ptr + offs, y.to(y_ptr.dtype.element_ty), mask=mask)  # here
+    tl.store(y_ptr + offs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
@@ -55,7 +55,7 @@ def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     if n == 0:
         return y  # a grid of no programs cannot be launched
     grid = (max(n // BLOCK_SIZE, 1),)
-    silu_mul_kernel[grid](gate, up, y, n, BLOCK_SIZE=BLOCK_SIZE)
+    silu_mul_kernel[grid](gate, up, y, n, BLOCK_SIZE=BLOCK_SIZE)  # here
     return y
 
 

@@ -63,7 +63,7 @@ def bias_add_kernel(
     # As a row of one, bias broadcasts over the rows of the tile.
     y = tile + bias[None, :]
     y_ptrs = y_ptr + offs_m[:, None] * stride_ym + offs_n[None, :] * stride_yn
-    tl.store(y_ptrs, y, mask=mask)  # here
+    tl.store(y_ptrs, y, mask=mask)
 
 
 def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -87,7 +87,7 @@ def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return y  # a grid of no programs cannot be launched
     # One axis, because the second and third axis of a grid end at 65535.
     grid = (triton.cdiv(M, BLOCK_SIZE_M),)
-    bias_add_kernel[grid](
+    bias_add_kernel[grid](  # here
         x,
         bias,
         y,
