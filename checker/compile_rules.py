@@ -164,6 +164,13 @@ COMPILE_RULES: tuple[Rule, ...] = (
         "use tl.exp, tl.sqrt ... for math.*, `.to(dtype)` for int() and float(), a constexpr for len()",
     ),
     Rule(
+        r"Cannot bitcast data-type of size \d+ to data-type of size 1\b",
+        "K206",
+        "Python's `and` and `or` join conditions; this is a block of numbers",
+        "compare it first: (x != 0.0) & mask",
+        node="BoolOp",
+    ),
+    Rule(
         r"(?:min|max) requires at least 2 values",
         "K211",
         "Python's min and max do not reduce a block",

@@ -50,10 +50,9 @@ ENTRIES = (
         "compile",
         "and, or, not on blocks",
         """
-        In Python `and`, `or` and `not` ask for one truth value; a block has a value per lane. Triton's compiler
-        takes them lane by lane where both sides are comparisons and refuses them on other blocks; its
-        interpreter takes one truth value for the whole block and computes something else. `&`, `|` and `~` mean
-        the same everywhere. They bind tighter than comparisons, so each comparison needs parentheses.
+        In Python `and` and `or` ask for one truth value; a block has a value per lane. Triton's compiler takes them
+        lane by lane where both sides are comparisons, and refuses blocks of numbers. `&`, `|` and `~` on
+        comparisons mean the same everywhere; they bind tighter than comparisons, so each needs parentheses.
         """,
         """
         x = tl.load(x_ptr + offs, mask=mask, other=0.0)
