@@ -361,7 +361,10 @@ def active() -> VirtualGpu:
 
 
 def _sample(total: int, limit: int | None) -> Sequence[int] | None:
-    """All programs, or a spread of `limit` of them."""
+    """All programs, or `limit` of them: the middles of as many equal parts.
+
+    The first and the last program are often unlike the others, and each would count as a third of them.
+    """
     if limit is None or total <= limit:
         return None
-    return sorted({round(i * (total - 1) / (limit - 1)) for i in range(limit)})
+    return [(2 * i + 1) * total // (2 * limit) for i in range(limit)]
