@@ -5,38 +5,48 @@ tests/test_katas.py fails where they differ; `python scripts/write_lessons.py` m
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from checker import report as reports
+from checker import runner
 from checker.catalog import Kata, load
+from checker.commands.running import after
+from checker.commands.session import Session
+from checker.progress import Store
+from checker.runner import Start
+from checker.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def unsolved_check(kata: Kata) -> str:
+def unsolved_check(kata: Kata, start: Start | None = None) -> str:
     """What a learner sees who checks the kata before touching it, without what differs from machine to machine.
 
-    The seed is fixed: values in the report are those of one draw. Needs Triton.
+    The seed is fixed: values in the report are those of one draw. `start` is as for `runner.check`. Needs Triton.
     """
-    command = [sys.executable, "-m", "checker", "check", str(kata.number), "--seed", "1"]
-    environment = {**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-    environment.pop("KATA_ROOT", None)
-    # In a copy, because a check begins a learner's progress, and this tree may be a learner's own.
+    # In a copy, because this tree may be a learner's own.
     with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
         for part in ("katas", "solutions"):
-            shutil.copytree(ROOT / part, Path(folder, part), ignore=shutil.ignore_patterns("kernel.py", "__pycache__"))
-        # As `kata next` does when it unlocks a kata.
-        own = Path(folder, "katas", kata.id)
-        shutil.copy(own / "skeleton.py", own / "kernel.py")
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode != 1:
-        raise SystemExit(f"{' '.join(command)} exited with {done.returncode}, not 1:\n{done.stdout}{done.stderr}")
-    return re.sub(r"^Checked on .*\n(Seed .*\n)?\n?", "", done.stdout, flags=re.MULTILINE).strip() + "\n"
+            shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("kernel.py", "__pycache__"))
+        katas = load(root)
+        own = next(one for one in katas if one.id == kata.id)
+        store = Store(root, katas)
+        session = Session(root, katas, store, store.read())
+        session.unlock(own)
+        report = runner.check(own, root=root, seed=1, start=start)
+        if report.passed:
+            raise SystemExit(f"the skeleton of {kata.id} passes")
+        said = reports.render(
+            report,
+            reports.Look(width=100),
+            next_step=after(session, own, report),
+            path=session.path(own.kernel),
+        )
+    return re.sub(r"^Checked on .*\n(Seed .*\n)?\n?", "", said, flags=re.MULTILINE).strip() + "\n"
 
 
 def shown(readme: str, kata: Kata) -> str:
@@ -59,9 +69,10 @@ def _block(kata: Kata) -> re.Pattern[str]:
 
 def main() -> None:
     """Write every lesson anew."""
-    for kata in load(ROOT):
-        text = kata.readme.read_text(encoding="utf-8")
-        kata.readme.write_text(renewed(text, kata, unsolved_check(kata)), encoding="utf-8")
+    with Warm() as warm:
+        for kata in load(ROOT):
+            text = kata.readme.read_text(encoding="utf-8")
+            kata.readme.write_text(renewed(text, kata, unsolved_check(kata, warm.start)), encoding="utf-8")
 
 
 if __name__ == "__main__":

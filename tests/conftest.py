@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from gate_process import RUNNING, GateProcess, wanted
 
 from checker import verdict
 from checker.catalog import Kata
@@ -18,6 +19,25 @@ from checker.findings import STAGES, Finding
 # A shell that runs these tests in the background has them ignore Ctrl-C, and a child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the gate last: its checks run in the background from the start."""
+    items.sort(key=lambda item: item.path.name == "test_gate.py")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start what the gate's tests will wait for, if any were selected."""
+    files = list(wanted(session.items))
+    if files and not session.config.option.collectonly:
+        session.config.stash[RUNNING] = GateProcess(files)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End what is left of it."""
+    if RUNNING in session.config.stash:
+        session.config.stash[RUNNING].close()
+
 
 SKELETON = '''"""A kata as small as can be."""
 

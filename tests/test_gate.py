@@ -1,6 +1,7 @@
 """The gate: skeletons fail as they should, solutions and variants pass, mutants are refused for the right reason.
 
-Everything goes the way of `kata check`, in children of one warm process, on one fixed seed. A mutant's first line names
+Everything goes the way of `kata check`, in children of one warm process, on one fixed seed; the checks run beside the
+other tests (`gate_process.py`), and these tests, which run last, collect the reports. A mutant's first line names
 the code it must be refused with, by Triton version where versions differ, and `passes` where a version takes it:
 
     # expect: K111 [<3.9], K402 [>=3.9]
@@ -14,26 +15,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
+from gate_process import RUNNING
 
 from checker import report as reports
-from checker import runner
 from checker.catalog import Kata, load
 from checker.findings import CATALOGUE
 from checker.verdict import Report
-from checker.warm import Warm
 
 pytest.importorskip("triton", reason="Triton has wheels for Linux only")
 
 ROOT = Path(__file__).parents[1]
 KATAS = load(ROOT)
-SEED = 1
-WORKERS = 2
 
 # Small enough for every run, and for the oldest Triton: at least one wrong kernel of each stage of the check, and right
 # ones that lean on what changes between versions (descriptors, tuning, atomics, `and` on blocks).
@@ -130,29 +127,11 @@ def every_rung() -> Iterator[Any]:
 Check = Callable[[Kata, Path], Report]
 
 
-@pytest.fixture(scope="module")
-def check(request: pytest.FixtureRequest) -> Iterator[Check]:
-    """Waits for the check of a file. All that the selected tests will ask for is started at once, two at a time."""
-    with Warm() as warm, ThreadPoolExecutor(WORKERS) as pool:
-        waiting: dict[Path, Future[Report]] = {}
-
-        def submit(rung: Kata, path: Path) -> Future[Report]:
-            if path not in waiting:
-                # A variant shows another right way: how slow a kernel may be is what the slow mutants show.
-                quick = "variants" in path.parts
-                waiting[path] = pool.submit(
-                    runner.check, rung, root=ROOT, file=path, seed=SEED, start=warm.start, quick=quick
-                )
-            return waiting[path]
-
-        for item in request.session.items:
-            parameters = getattr(getattr(item, "callspec", None), "params", {})
-            if item.path == Path(__file__) and "check" in getattr(item, "fixturenames", ()):
-                rung = parameters["rung"]
-                chosen = {"test_a_skeleton_fails_by_design": rung.skeleton, "test_a_solution_passes": rung.solution}
-                submit(rung, parameters.get("path") or chosen[item.originalname])
-        yield lambda rung, path: submit(rung, path).result()
-        pool.shutdown(cancel_futures=True)
+@pytest.fixture
+def check(request: pytest.FixtureRequest) -> Check:
+    """Waits for the check of a file; all that the selected tests ask for were started when they were collected."""
+    process = request.config.stash[RUNNING]
+    return lambda rung, path: process.report(path)
 
 
 @pytest.mark.parametrize("rung", list(every_rung()))

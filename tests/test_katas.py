@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import torch
+import write_lessons
 
 from checker.cases import Case
 from checker.catalog import Kata, load
 from checker.loading import load_module
 from checker.todos import blocks
+from checker.warm import Warm
 
 ROOT = Path(__file__).parents[1]
 KATAS = load(ROOT)
@@ -100,11 +102,17 @@ def test_the_lesson_has_its_sections_in_order_and_shows_what_the_check_prints(ru
     assert text.startswith(f"# {rung.number:02} · {rung.title}\n")
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as process:
+        yield process
+
+
 @pytest.mark.slow
 @every_kata
-def test_the_lesson_shows_what_the_check_says_about_the_unsolved_kata(rung: Kata) -> None:
-    lessons = load_module(ROOT / "scripts" / "write_lessons.py")
-    assert lessons.shown(rung.readme.read_text(encoding="utf-8"), rung) == lessons.unsolved_check(rung)
+def test_the_lesson_shows_what_the_check_says_about_the_unsolved_kata(rung: Kata, warm: Warm) -> None:
+    said = write_lessons.unsolved_check(rung, warm.start)
+    assert write_lessons.shown(rung.readme.read_text(encoding="utf-8"), rung) == said
 
 
 @every_kata
