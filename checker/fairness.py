@@ -93,7 +93,7 @@ class Results:
             if authors is not None and not (authors > 0).any():
                 return call.finding(
                     "K903",
-                    f"{call.entry} returned what an earlier call had returned, and no kernel stored it anew",
+                    f"{call.entry}() returned what an earlier call had returned, and no kernel stored it anew",
                     "Compute on every call: the same shape, or the same memory, may hold other data by now.",
                 )
         return None

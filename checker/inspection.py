@@ -40,7 +40,7 @@ def inspect(bench: Bench) -> dict[str, Any]:
         raise FileAtFault(
             Finding(
                 "K307",
-                f"{bench.entry} returned without launching a kernel on the case {case.id!r}",
+                f"{bench.entry}() returned without launching a kernel on the case {case.id!r}",
                 "There is nothing to look at before a kernel is launched: kernel[grid](...).",
                 file=str(bench.file),
             )

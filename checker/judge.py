@@ -71,7 +71,7 @@ def _structure(subject: Subject, run: Run, case: Case) -> Finding | None:
     if not all(type(output) is torch.Tensor for output in outputs_of(run.result)):
         return Finding(
             "K604",
-            f"{name} returned {returned or 'nothing'}, not a tensor",
+            f"{name}() returned {returned or 'nothing'}, not a tensor",
             "End the wrapper with `return` and the output tensor.",
             case=case.id,
             **place(subject),
@@ -84,7 +84,7 @@ def _structure(subject: Subject, run: Run, case: Case) -> Finding | None:
             return replace(found, stage_override="compile")
         return Finding(
             "K307",
-            f"{name} returned without launching a kernel",
+            f"{name}() returned without launching a kernel",
             "Launch your kernel in the wrapper: kernel[grid](...).",
             case=case.id,
             **place(subject),

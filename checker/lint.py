@@ -72,7 +72,7 @@ def _imports(file: Path, tree: ast.Module) -> Iterator[Finding]:
                 line, column = place(node)  # type: ignore[arg-type]  # only imports reach this line
                 yield Finding(
                     "K110",
-                    f"{name} may not be imported here",
+                    f"the module {name} may not be imported here",
                     "solve the kata with torch and triton alone; the answers and the checks are off limits",
                     file=str(file),
                     line=line,

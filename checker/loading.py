@@ -135,7 +135,7 @@ def _guarded_builtins() -> dict[str, Any]:
         level: int = 0,
     ) -> types.ModuleType:
         if name.partition(".")[0] in FORBIDDEN:
-            raise ForbiddenImportError(f"{name} may not be imported here")
+            raise ForbiddenImportError(f"the module {name} may not be imported here")
         return original(name, globals, locals, fromlist, level)
 
     return {**vars(builtins), "__import__": guarded_import}

@@ -41,7 +41,7 @@ def tag_programs(n: int, block: int) -> torch.Tensor:
     # No argument is a tensor that would say where to allocate, so ask Triton on which device kernels run.
     ids = torch.empty(n, dtype=torch.int32, device=triton.runtime.driver.active.get_active_torch_device())
     if n == 0:
-        return ids  # a grid of no programs cannot be launched
+        return ids  # nothing to compute, nothing to launch
 
     grid = (triton.cdiv(n, block),)
 

@@ -62,7 +62,7 @@ def transpose(x: torch.Tensor) -> torch.Tensor:
     # Not empty_like: it would keep the swapped strides of an x that is itself a transposed view.
     y = torch.empty((N, M), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
 
     block_size_m, block_size_n = 64, 64
 

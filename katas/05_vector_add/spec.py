@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how x and y lie in memory; see _lay_out.
 CASES = [
     Case("n=1024, one full block", shape=(1024,), dtype=F32),

@@ -21,6 +21,9 @@ INF, NAN = float("inf"), float("nan")
 INOUT = (3,)
 RESULT = 3
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how x and y lie in memory, `out` what is handed in as out; see _lay_out and _output.
 CASES = [
     Case("n=1024, one full block", shape=(1024,), dtype=F32),

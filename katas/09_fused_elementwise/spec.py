@@ -22,6 +22,9 @@ F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 # Programming Guide, "Mathematical Functions"), which PyTorch on a CPU does not show.
 UNITS = 4.0
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how gate and up lie in memory, `values` what lies there; see _lay_out and _set_values.
 CASES = [
     Case("n=1024, one full block", shape=(1024,), dtype=F32),

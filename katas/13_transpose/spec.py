@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how x lies in memory; see _lay_out.
 CASES = [
     Case("64 x 64", shape=(64, 64), dtype=F32),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how x and bias lie in memory, `values` what lies there; see _lay_out and _set_values.
 CASES = [
     Case("32 x 128, one full tile", shape=(32, 128), dtype=F32),

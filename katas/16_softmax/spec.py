@@ -24,6 +24,9 @@ INF, NAN = float("inf"), float("nan")
 # The rounding of a sum over a row adds up to 4.5 (the worst of 2400 draws), and PyTorch may be lucky with its own.
 UNITS = 8.0
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `layout` says how x lies in memory, `values` what lies there; see _lay_out and _set_values.
 CASES = [
     Case("64 x 64, a power of two", shape=(64, 64), dtype=F32),

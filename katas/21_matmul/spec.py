@@ -21,6 +21,9 @@ INF, NAN = float("inf"), float("nan")
 # No DOT_PRECISION here: a product of two float16 or bfloat16 numbers is exact in float32, so nothing is truncated.
 # Kata 23, which accepts float32, sets it to "tf32".
 
+# The result is contiguous, whatever the inputs are.
+CONTIGUOUS = True
+
 # `size` is (M, N, K); `layout` says how a and b lie in memory, `values` what lies there.
 CASES = [
     Case("32 x 64, K=128", size=(32, 64, 128), dtype=F16),

@@ -43,7 +43,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.numel(), dtype=x.dtype, device=x.device)
     n = x.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     copy_kernel[grid](x, y, n, BLOCK_SIZE=BLOCK_SIZE)
     return y

@@ -40,7 +40,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     n = x.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     grid = (1,)
     copy_kernel[grid](x, y, n, BLOCK_SIZE=BLOCK_SIZE)
     return y

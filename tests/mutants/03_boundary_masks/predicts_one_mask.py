@@ -57,7 +57,7 @@ def shift(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
     y = torch.empty_like(x)
     n = x.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     shift_kernel[grid](x, y, n, k, float(fill), BLOCK_SIZE=BLOCK_SIZE)
     return y

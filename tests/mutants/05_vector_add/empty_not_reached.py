@@ -48,7 +48,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     n = x.numel()
     blocks_per_element = 1 / n  # here
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE) if blocks_per_element else 0,)
     add_kernel[grid](x, y, z, n, BLOCK_SIZE=BLOCK_SIZE)
     return z

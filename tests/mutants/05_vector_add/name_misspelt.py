@@ -47,7 +47,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty_like(x)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     add_kernel[grid](x, y, z, n, BLOCK_SIZE=BLOCK_SIZE)
     return z

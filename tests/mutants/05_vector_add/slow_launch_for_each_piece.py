@@ -47,7 +47,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty_like(x)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     piece = max(1024, n // 256)
     flat_x, flat_y, flat_z = x.view(-1), y.view(-1), z.view(-1)
     for start in range(0, n, piece):

@@ -83,7 +83,7 @@ def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None =
 
     n = out.numel()
     if n == 0:
-        return out  # a grid of no programs cannot be launched
+        return out  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     saxpy_kernel[grid](float(a), x.clone(), y.clone(), out, n, BLOCK_SIZE=BLOCK_SIZE)
     return out

@@ -84,7 +84,7 @@ def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     # Not empty_like: it would keep the swapped strides of an x that is a transposed view.
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     # One axis, because the second and third axis of a grid end at 65535.
     grid = (triton.cdiv(M, BLOCK_SIZE_M) * triton.cdiv(N, BLOCK_SIZE_N),)
     bias_add_kernel[grid](

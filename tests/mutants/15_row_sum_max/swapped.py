@@ -65,7 +65,7 @@ def row_sum_max(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     s = torch.empty(M, dtype=x.dtype, device=x.device)
     m = torch.empty(M, dtype=x.dtype, device=x.device)
     if M == 0:
-        return s, m  # a grid of no programs cannot be launched
+        return s, m  # nothing to compute, nothing to launch
 
     block_size = triton.next_power_of_2(N)
 

@@ -117,7 +117,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     N = b.shape[1]
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if c.numel() == 0:
-        return c  # a grid of no programs cannot be launched
+        return c  # nothing to compute, nothing to launch
     parameters = launch_parameters(M, N)
     # One axis, because the second and third axis of a grid end at 65535.
     tiles_m = triton.cdiv(M, parameters["BLOCK_SIZE_M"])

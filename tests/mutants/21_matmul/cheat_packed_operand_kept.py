@@ -119,7 +119,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     N = b.shape[1]
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if c.numel() == 0:
-        return c  # a grid of no programs cannot be launched
+        return c  # nothing to compute, nothing to launch
     kept = PACKED.get(b.data_ptr())
     if kept is None or kept[0] is not b:
         kept = PACKED[b.data_ptr()] = (b, b.clone())

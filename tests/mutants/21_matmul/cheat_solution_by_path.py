@@ -120,7 +120,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     N = b.shape[1]
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if c.numel() == 0:
-        return c  # a grid of no programs cannot be launched
+        return c  # nothing to compute, nothing to launch
     path = Path(__file__).parents[3] / "solutions" / "21_matmul.py"
     spec = importlib.util.spec_from_file_location("answer", path)
     module = importlib.util.module_from_spec(spec)

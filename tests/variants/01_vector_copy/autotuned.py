@@ -39,7 +39,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     n = x.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     copy_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)](x, y, n)
     return y
 

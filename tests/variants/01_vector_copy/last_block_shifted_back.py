@@ -31,7 +31,7 @@ def vector_copy(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     n = x.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     block_size = min(1024, triton.next_power_of_2(n + 1) // 2)  # at most n
     grid = (triton.cdiv(n, block_size),)
     copy_kernel[grid](x, y, n, BLOCK_SIZE=block_size)

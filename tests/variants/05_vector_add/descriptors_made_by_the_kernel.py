@@ -43,7 +43,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty_like(x)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     # The descriptors lie in memory that Triton asks its allocator for.
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device=x.device))

@@ -52,7 +52,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty_like(x)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     full = n // BLOCK_SIZE
     if full:
         add_full_blocks_kernel[(full,)](x, y, z, BLOCK_SIZE=BLOCK_SIZE)

@@ -44,7 +44,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty_like(x)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     # A few programs for each multiprocessor of a large GPU are plenty.
     grid = (min(triton.cdiv(n, 2 * BLOCK_SIZE), 1056),)
     add_kernel[grid](x, y, z, n, BLOCK_SIZE=BLOCK_SIZE)

@@ -47,7 +47,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n = z.numel()
     if n == 0:
-        return z  # a grid of no programs cannot be launched
+        return z  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     if x.dim() > 2:
         x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])

@@ -52,7 +52,7 @@ def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(gate)
     n = y.numel()
     if n == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     grid = (triton.cdiv(n, BLOCK_SIZE),)
     silu_mul_kernel[grid](gate, up, y, n, BLOCK_SIZE=BLOCK_SIZE, num_warps=8)
     return y

@@ -66,7 +66,7 @@ def transpose(x: torch.Tensor) -> torch.Tensor:
     # Not empty_like: it would keep the swapped strides of an x that is itself a transposed view.
     y = torch.empty((N, M), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
 
     def grid(meta: dict[str, int]) -> tuple[int]:
         return (triton.cdiv(M, meta["BLOCK_SIZE_M"]) * triton.cdiv(N, meta["BLOCK_SIZE_N"]),)

@@ -68,7 +68,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     # Not empty_like: it would keep the swapped strides of an x that is a transposed view.
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     block_size = 256
     softmax_kernel[(M,)](
         x,

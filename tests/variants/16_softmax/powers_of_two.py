@@ -73,7 +73,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     # Not empty_like: it would keep the swapped strides of an x that is a transposed view.
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
-        return y  # a grid of no programs cannot be launched
+        return y  # nothing to compute, nothing to launch
     block_size = triton.next_power_of_2(N)
     # About 32 elements a thread: a longer row brings more threads, not more registers for each.
     num_warps = min(max(block_size // 1024, 4), 32)
