@@ -43,6 +43,15 @@ class Lab:
             function(*args)
         return session.launches
 
+    def timed(self, function: Callable[..., Any], *args: Any) -> list[LaunchTrace]:
+        """Runs a sample of the programs of each launch, and returns what they did with `profile` and `estimate`.
+
+        Tensors of gigabytes may be given, as `torch.empty` makes them: only what the sample touches is read.
+        """
+        with self._gpu.record(timing=True) as session:
+            function(*args)
+        return session.launches
+
     def result(self, function: Callable[..., Any], *args: Any) -> Any:
         """What `function(*args)` returns, or the exception it raises."""
         with self._gpu.record():

@@ -161,6 +161,8 @@ class VirtualRounds:
         """Some flat indices of an output that the launches of this round stored; None where none are known."""
         if not isinstance(output, torch.Tensor) or not output.is_contiguous():
             return None
+        if _outdated(self.session.launches[self._seen :]):
+            return None
         found = []
         for launch in self.session.launches[self._seen :]:
             for name, parts in (launch.stored or {}).items():
@@ -173,6 +175,23 @@ class VirtualRounds:
         draw = torch.Generator().manual_seed(self.seed)
         chosen = every[torch.randint(every.numel(), (min(_COMPARED, every.numel()),), generator=draw)]
         return chosen[(chosen >= 0) & (chosen < output.numel())]
+
+
+def _outdated(launches: list[LaunchTrace]) -> bool:
+    """Whether a launch that was repeated on the clock alone would have read what this round had stored meanwhile."""
+    written: set[int] = set()
+    read: dict[Any, set[int]] = {}
+    for launch in launches:
+        tensors: dict[str, Any] = launch.tensors
+        storages = {name: tensor.untyped_storage().data_ptr() for name, tensor in tensors.items()}
+        key = (id(launch.kernel_handle), tuple(tensor.data_ptr() for tensor in tensors.values()))
+        if launch.stored is not None:
+            arguments = launch.profile.arguments if launch.profile else {}
+            read[key] = {storages[name] for name in storages if name in arguments and arguments[name].read_sectors}
+            written |= {storages[name] for name, parts in launch.stored.items() if parts and name in storages}
+        elif read.get(key, set()) & written:
+            return True
+    return False
 
 
 @dataclass

@@ -48,3 +48,13 @@ def test_launches_run_and_are_traced() -> None:
     (launch,) = lab().launches(launch_total, torch.ones(256))
     assert launch.bytes_loaded == 1024
     assert lab().result(launch_total, torch.ones(256)).item() == 256
+
+
+def test_what_is_timed_runs_a_sample_and_tells_what_it_costs() -> None:
+    def launch(x: torch.Tensor) -> None:
+        _total[(1000,)](x, torch.empty(1), BLOCK_SIZE=256)
+
+    (launch_of_many,) = lab().timed(launch, torch.ones(256))
+    assert len(launch_of_many.sampled) < 10
+    assert launch_of_many.estimate.us > 3
+    assert launch_of_many.profile.programs == 1000

@@ -241,6 +241,20 @@ def test_a_result_that_is_wrong_only_at_the_timed_size_is_refused(subject: Make)
     assert (finding.code, finding.stage) == ("K601", "speed")
 
 
+def test_launches_in_place_that_only_moved_the_clock_are_no_wrong_result(subject: Make) -> None:
+    again = "[copy_kernel[(triton.cdiv(n, 1024),)](y, y, n, BLOCK_SIZE=1024) for _ in range(3)]"
+    learner = subject(after=again)
+    doubling = learner.file.read_text().replace(
+        "tl.load(x_ptr + offs, mask=mask)", "2 * tl.load(x_ptr + offs, mask=mask)"
+    )
+    learner.file.write_text(doubling)
+    learner.spec.expected_at = lambda indices, x: 16 * x[indices].double()  # type: ignore[attr-defined]  # of the spec
+    module = load_module(learner.file)
+    result = speed.measure(replace(learner, module=module, entry=module.vector_copy), case(22), 1)
+    assert result.wrong is None
+    assert result.verified == 0
+
+
 def test_half_of_the_work_in_half_of_the_time_is_impossible(subject: Make) -> None:
     assert found(subject(before="n = n if n < 1 << 20 else n // 2"), case())[1] == ["K811"]
 
