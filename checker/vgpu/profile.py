@@ -32,6 +32,10 @@ _FREE = frozenset(["arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims
                    "tt.bitcast", "tt.addptr", "arith.extui", "tt.get_program_id", "tt.get_num_programs"])  # fmt: skip
 
 
+_SMALL = 1 << 20
+"""Bytes of a tensor that stays in the L2 cache of any chip while programs share it."""
+
+
 @dataclass(slots=True)
 class SiteProfile:
     """One load, store or atomic of the source, per program on average."""
@@ -82,8 +86,19 @@ class Profile:
 
     @property
     def bytes_requested(self) -> float:
-        """Bytes all programs together ask for, masked-off lanes not counted."""
-        return self.programs * sum(site.bytes for site in self.sites)
+        """Bytes all programs together ask for, masked-off lanes not counted.
+
+        A small tensor that many programs read, such as a bias, comes from the cache for all but the first: its bytes
+        count once for each time that one program reads them.
+        """
+        return sum(self.programs * site.bytes / self._readers(site) for site in self.sites)
+
+    def _readers(self, site: SiteProfile) -> float:
+        """How many programs share each byte of a load from a small tensor; 1 for any other access."""
+        argument = self.arguments.get(site.argument)
+        if argument is None or site.kind != "load" or not 0 < argument.tensor_bytes <= _SMALL:
+            return 1.0
+        return max(1.0, self.programs * argument.read_sectors * 32 / argument.tensor_bytes)
 
 
 class _BlankBook(Book):

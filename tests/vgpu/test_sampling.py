@@ -22,3 +22,18 @@ def test_a_first_program_unlike_the_others_does_not_count_for_many(gpu):
     (launch,) = session.launches
     assert launch.profile.bytes_requested == 2 * x.nbytes
     assert len(launch.sampled) == 3
+
+
+@triton.jit
+def scaled(x_ptr, weight_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * N + offs
+    weight = tl.load(weight_ptr + offs, mask=offs < N)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=offs < N) * weight, mask=offs < N)
+
+
+def test_a_small_tensor_that_programs_share_counts_once(gpu):
+    x, y, weight = torch.empty(4096, 512), torch.empty(4096, 512), torch.empty(512)
+    with gpu.record(timing=True) as session:
+        scaled[(4096,)](x, weight, y, 512, BLOCK=512)
+    assert session.launches[0].profile.bytes_requested == 2 * x.nbytes + weight.nbytes

@@ -34,7 +34,8 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
 def vector_copy(x: torch.Tensor) -> torch.Tensor:
     """Return a copy of x.
 
-    Accepted: a contiguous tensor of any shape and dtype, on the device kernels run on; it may be empty.
+    Accepted: a contiguous tensor of any shape and dtype that Triton has, on the device kernels run on; it may be
+    empty.
     Refused: a tensor that is not contiguous (ValueError), because the kernel counts elements in memory order.
     """
     if not x.is_contiguous():

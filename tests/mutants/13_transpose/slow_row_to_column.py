@@ -55,7 +55,7 @@ def transpose_kernel(
 def transpose(x: torch.Tensor) -> torch.Tensor:
     """Return the transpose of x as a new contiguous tensor.
 
-    Accepted: a 2D tensor of any shape, dtype and strides, also expanded (stride 0) or sliced; it may be empty.
+    Accepted: a 2D tensor of any shape, strides (also expanded or sliced) and dtype that Triton has; it may be empty.
     Refused: any other number of dimensions (ValueError).
     """
     if x.dim() != 2:

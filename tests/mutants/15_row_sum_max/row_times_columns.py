@@ -9,6 +9,9 @@ import triton.language as tl
 # A program holds a whole row in registers; longer rows need the loop of kata 18.
 LONGEST_ROW = 65536
 
+# The first axis of a grid ends there.
+MOST_ROWS = 2**31 - 1
+
 
 @triton.jit
 def row_sum_max_kernel(
@@ -53,7 +56,8 @@ def row_sum_max(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
     Accepted: x of shape (M, N) with 1 to 65536 columns, float32, float16 or bfloat16, with any strides; M may be 0.
     Sums are kept in float32 and rounded once. x holds no NaN: what becomes of one is not promised.
-    Refused: another number of dimensions, no columns or longer rows (ValueError); another dtype (TypeError).
+    Refused: another number of dimensions, no columns, longer rows, or more rows than a grid has programs
+    (ValueError); another dtype (TypeError).
     """
     if x.dim() != 2:
         raise ValueError(f"x must have 2 dimensions, not {x.dim()} (shape {tuple(x.shape)})")
@@ -62,6 +66,8 @@ def row_sum_max(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     M, N = x.shape
     if not 1 <= N <= LONGEST_ROW:
         raise ValueError(f"x must have 1 to {LONGEST_ROW} columns, not {N}: nothing has no maximum")
+    if M > MOST_ROWS:
+        raise ValueError(f"x must have at most {MOST_ROWS} rows, not {M}: each takes a program")
     s = torch.empty(M, dtype=x.dtype, device=x.device)
     m = torch.empty(M, dtype=x.dtype, device=x.device)
     if M == 0:

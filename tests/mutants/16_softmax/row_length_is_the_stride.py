@@ -11,6 +11,9 @@ import triton.language as tl
 # A program holds a whole row in registers; longer rows need the loop of kata 18.
 LONGEST_ROW = 65536
 
+# The first axis of a grid ends there.
+MOST_ROWS = 2**31 - 1
+
 
 @triton.jit
 def softmax_kernel(
@@ -63,7 +66,8 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """Return the softmax of each row of x as a new contiguous tensor of x's dtype.
 
     Accepted: a 2D tensor of float32, float16 or bfloat16 with any strides and at most 65536 columns; it may be empty.
-    Refused: another number of dimensions or longer rows (ValueError); another dtype (TypeError).
+    Refused: another number of dimensions, longer rows, or more rows than a grid has programs (ValueError); another
+    dtype (TypeError).
     """
     if x.dim() != 2:
         raise ValueError(f"x must have 2 dimensions, not {x.dim()} (shape {tuple(x.shape)})")
@@ -72,6 +76,8 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     M, N = x.shape
     if N > LONGEST_ROW:
         raise ValueError(f"x must have at most {LONGEST_ROW} columns, not {N}: a program holds a whole row")
+    if M > MOST_ROWS:
+        raise ValueError(f"x must have at most {MOST_ROWS} rows, not {M}: each takes a program")
     # Not empty_like: it would keep the swapped strides of an x that is a transposed view.
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     if y.numel() == 0:

@@ -59,7 +59,7 @@ def copy_kernel(
 def copy_2d(x: torch.Tensor) -> torch.Tensor:
     """Return a contiguous copy of x.
 
-    Accepted: a 2D tensor of any shape, dtype and strides, also expanded (stride 0) or sliced; it may be empty.
+    Accepted: a 2D tensor of any shape, strides (also expanded or sliced) and dtype that Triton has; it may be empty.
     Refused: any other number of dimensions (ValueError).
     """
     if x.dim() != 2:
