@@ -29,7 +29,6 @@ TO_COME = {
     "08_bottlenecks": ("L2.3", "L6.1"),
     "10_benchmarking": ("L6.3",),
     "11_occupancy": ("L6.2", "L6.3"),
-    "19_debugging": ("L10.1",),
     "20_tile_dot": ("L9.1",),
     "23_matmul_epilogue": ("L9.2", "L9.3"),
     "24_autotune": ("L10.2",),
