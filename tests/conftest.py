@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,7 @@ from gate_process import RUNNING, GateProcess, wanted
 from checker import verdict
 from checker.catalog import Kata
 from checker.findings import STAGES, Finding
+from checker.warm import Warm
 
 # A shell that runs these tests in the background has them ignore Ctrl-C, and a child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -37,6 +38,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End what is left of it."""
     if RUNNING in session.config.stash:
         session.config.stash[RUNNING].close()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """A process that has torch and Triton imported and forks a child for each check; one for all tests."""
+    with Warm() as process:
+        yield process
 
 
 SKELETON = '''"""A kata as small as can be."""

@@ -232,6 +232,7 @@ class TestInAChild:
         kata.solution.write_text(tiny.module())
         return kata
 
+    @pytest.mark.slow
     def test_a_document_comes_back_and_steps_are_told(self, tmp_path: Path) -> None:
         from checker import workbench
 
@@ -246,6 +247,7 @@ class TestInAChild:
         assert answer.output == "hello"
         assert "compiling for NVIDIA H200" in [record.get("name") for record in seen]
 
+    @pytest.mark.slow
     def test_endings_are_findings_and_questions_are_errors(self, tmp_path: Path) -> None:
         from checker import workbench
 

@@ -45,6 +45,7 @@ def test_prints_and_stops_at_a_breakpoint(tmp_path: Path) -> None:
     assert code == 0, text
 
 
+@pytest.mark.slow
 def test_an_exception_is_shown_with_her_lines_only(tmp_path: Path) -> None:
     code, text = debug(tmp_path, tiny.module(wrapper="x.nonsense()"), "n=33")
     assert code == 1
@@ -52,6 +53,7 @@ def test_an_exception_is_shown_with_her_lines_only(tmp_path: Path) -> None:
     assert "stepper.py" not in text
 
 
+@pytest.mark.slow
 def test_an_unknown_case_lists_those_there_are(tmp_path: Path) -> None:
     code, text = debug(tmp_path, tiny.module(), "n=34")
     assert code == 2

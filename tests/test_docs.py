@@ -53,6 +53,7 @@ def test_the_ladder_is_that_of_the_katas(docs: ModuleType) -> None:
     assert docs.between(README, "ladder") == docs.ladder()
 
 
+@pytest.mark.slow
 def test_the_check_that_is_shown_is_what_a_check_says(docs: ModuleType) -> None:
     assert steady(docs.between(README, "check")) == steady(docs.example_check())
 

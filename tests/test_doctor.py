@@ -133,6 +133,7 @@ class TestStaged:
         assert (code, troubles(items)) == (3, ["Python headers"])
 
     @pytest.mark.outcome("L2.1", "kata doctor")
+    @pytest.mark.slow
     def test_an_unwritable_cache_folder_and_the_kernel_that_cannot_run(
         self, doctor: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -280,6 +281,7 @@ class TestKnownKernel:
             assert f"1 of 1256 values are wrong; y[{at}] is 99.0" in known_kernel.run(torch.device("cpu"))
 
     @needs_triton
+    @pytest.mark.slow
     def test_a_device_that_torch_cannot_open(self) -> None:
         import torch
 

@@ -374,6 +374,7 @@ def test_expected_values_come_after_the_call_and_from_pristine_copies(judged: An
     assert set(order[1:]) == {"reference"}
 
 
+@pytest.mark.slow
 def test_a_torch_py_or_conftest_beside_the_kernel_is_not_read(tmp_path: Path) -> None:
     import tiny
 

@@ -102,12 +102,6 @@ def test_the_lesson_has_its_sections_in_order_and_shows_what_the_check_prints(ru
     assert text.startswith(f"# {rung.number:02} · {rung.title}\n")
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
-
-
 @pytest.mark.slow
 @every_kata
 def test_the_lesson_shows_what_the_check_says_about_the_unsolved_kata(rung: Kata, warm: Warm) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ def test_a_session_without_katas_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_several_katas_in_one_session_are_told_apart(tmp_path: Path) -> None:
     tiny.make(tmp_path, "01_add_one", kernel=tiny.module())
     tiny.make(tmp_path, "02_add_one", kernel=tiny.module("v = v + 2"))
@@ -68,6 +68,7 @@ def test_stages_come_in_order_and_a_red_one_stops_the_later(tmp_path: Path) -> N
     assert "stopped by values" in done.stdout
 
 
+@pytest.mark.slow
 def test_records_can_go_to_a_file(tmp_path: Path) -> None:
     tiny.make(tmp_path, kernel=tiny.module("v = v + 2"))
     target = tmp_path / "records.jsonl"
@@ -83,12 +84,6 @@ def test_records_can_go_to_a_file(tmp_path: Path) -> None:
     assert kinds.index("end") > first
     assert records[first]["finding"]["code"] == "K601"
     assert records[first]["finding"]["case"] == "n=64"
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
 
 
 def broken_spec(tmp_path: Path, spec: str, warm: Warm) -> Report:
@@ -117,6 +112,7 @@ def options(**values: Any) -> list[str]:
     return [f"--kata-{name}={value}" for name, value in values.items()]
 
 
+@pytest.mark.slow
 def test_a_file_of_another_name_is_judged_in_place(tmp_path: Path) -> None:
     tiny.make(tmp_path, kernel=tiny.module("v = v + 2"))
     other = tmp_path / "attempt 2.py"

@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ from checker.verdict import Report
 from checker.warm import Warm
 
 pytest.importorskip("triton", reason="Triton has wheels for Linux only")
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as process:
-        yield process
 
 
 def check(root: Path, source: str | None, **options: Any) -> Report:
@@ -139,7 +132,9 @@ WILD = {
 }
 
 
-@pytest.mark.parametrize("name", WILD)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "endless" in name else []) for name in WILD]
+)
 def test_wild_files_are_findings(tmp_path: Path, name: str, warm: Warm) -> None:
     source, code, part = WILD[name]
     started = time.monotonic()
@@ -151,6 +146,7 @@ def test_wild_files_are_findings(tmp_path: Path, name: str, warm: Warm) -> None:
     assert not report.passed
 
 
+@pytest.mark.slow
 def test_memory_that_is_really_used_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Warm) -> None:
     monkeypatch.setattr("checker.supervise.memory_limit", lambda: 900 * 2**20)
     source = tiny.module(wrapper="z = [bytearray(b'1' * 2**26) for _ in range(40)]; time.sleep(1)")
@@ -158,6 +154,7 @@ def test_memory_that_is_really_used_is_limited(tmp_path: Path, monkeypatch: pyte
     assert codes(report) == ["K004"]
 
 
+@pytest.mark.slow
 def test_a_shadowing_torch_beside_the_kernel_is_ignored(tmp_path: Path) -> None:
     evil = "raise RuntimeError('shadowed')\n"
     kata = tiny.make(tmp_path, kernel=tiny.module(), torch=evil, triton=evil, conftest=evil, sitecustomize=evil)
@@ -170,6 +167,7 @@ def test_a_shadowing_torch_beside_the_kernel_is_ignored(tmp_path: Path) -> None:
     assert report.passed, report.findings
 
 
+@pytest.mark.slow
 def test_the_environment_of_the_caller_does_not_reach_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +176,7 @@ def test_the_environment_of_the_caller_does_not_reach_the_check(
     assert check(tmp_path, tiny.module()).passed
 
 
+@pytest.mark.slow
 def test_two_checks_at_once(tmp_path: Path) -> None:
     right, wrong = (
         tiny.make(tmp_path / "a", kernel=tiny.module()),
@@ -197,6 +196,7 @@ def test_two_checks_at_once(tmp_path: Path) -> None:
     assert codes(reports["wrong"]) == ["K601"]
 
 
+@pytest.mark.slow
 def test_control_c_ends_the_child(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     source = tiny.module(wrapper=f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)")

@@ -303,6 +303,7 @@ def test_times_of_a_chip_without_measurements_decide_nothing_but_bytes_do(subjec
     assert found(subject(before=double, gpu="a100"), case(to="bytes"))[1] == ["K801"]
 
 
+@pytest.mark.slow
 def test_a_program_that_walks_over_everything_is_timed_on_a_part(tmp_path: Path) -> None:
     root = ROOT / "katas" / "01_vector_copy"
     file = ROOT / "tests" / "mutants" / "01_vector_copy" / "slow_one_program.py"
@@ -397,6 +398,7 @@ def stage(rows: list[dict[str, Any]], name: str) -> Any:
     return next(stage for stage in report.stages if stage.name == name)
 
 
+@pytest.mark.slow
 def test_plain_pytest_shows_the_modelled_time_in_the_table_of_pytest_benchmark(tmp_path: Path) -> None:
     timed_kata(tmp_path, 1024)
     code, out, rows = plain(tmp_path, "katas")
@@ -410,6 +412,7 @@ def test_plain_pytest_shows_the_modelled_time_in_the_table_of_pytest_benchmark(t
     assert stage(rows, "speed").status == "passed"
 
 
+@pytest.mark.slow
 def test_a_slow_kernel_turns_the_speed_stage_red(tmp_path: Path) -> None:
     timed_kata(tmp_path, 32)
     code, out, rows = plain(tmp_path, "katas", "--benchmark-disable-gc")
@@ -420,6 +423,7 @@ def test_a_slow_kernel_turns_the_speed_stage_red(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--benchmark-disable", "--kata-quick"])
+@pytest.mark.slow
 def test_the_stage_can_be_left_out_and_says_so(tmp_path: Path, option: str) -> None:
     timed_kata(tmp_path, 32)
     code, out, rows = plain(tmp_path, "katas", option)
@@ -428,6 +432,7 @@ def test_the_stage_can_be_left_out_and_says_so(tmp_path: Path, option: str) -> N
     assert stage(rows, "speed").reason
 
 
+@pytest.mark.slow
 def test_a_red_stage_before_it_leaves_no_time(tmp_path: Path) -> None:
     folder = timed_kata(tmp_path, 1024)
     (folder / "kernel.py").write_text(tiny.module("v = v + 2").replace("32", "1024"))

@@ -114,6 +114,7 @@ def test_other_files_of_the_folder_are_no_saves(watched: Watched) -> None:
         watched.codes(1)
 
 
+@pytest.mark.slow
 def test_control_c_ends_it_kindly_and_leaves_no_process(tmp_path: Path) -> None:
     tiny.make(tmp_path, kernel=tiny.module())
     here = str(Path(checker.__file__).resolve().parent.parent)
@@ -138,6 +139,7 @@ def test_control_c_ends_it_kindly_and_leaves_no_process(tmp_path: Path) -> None:
     assert not [pid for pid in children.split() if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.slow
 def test_the_warm_process_outlives_its_children_and_starts_again(tmp_path: Path) -> None:
     kata = tiny.make(tmp_path, kernel=tiny.module())
     with Warm() as warm:
@@ -151,6 +153,7 @@ def test_the_warm_process_outlives_its_children_and_starts_again(tmp_path: Path)
         assert runner.check(kata, root=tmp_path, start=warm.start).passed
 
 
+@pytest.mark.slow
 def test_a_warm_check_says_the_same_as_a_cold_one(tmp_path: Path) -> None:
     kata = tiny.make(tmp_path, kernel=tiny.module("v = v + 2"))
     with Warm() as warm:
@@ -160,6 +163,7 @@ def test_a_warm_check_says_the_same_as_a_cold_one(tmp_path: Path) -> None:
     assert warmly.stages == coldly.stages
 
 
+@pytest.mark.slow
 def test_several_checks_share_one_warm_process(tmp_path: Path) -> None:
     katas = [
         tiny.make(tmp_path / str(number), kernel=tiny.module(f"v = v + {added}"))
