@@ -8,13 +8,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from checker.lab import Lab
 
-__all__ = ["Case", "Question", "Refusal", "case_seed"]
+__all__ = ["Case", "Fault", "Probe", "Question", "Refusal", "case_seed"]
 
 
 @dataclass(frozen=True, init=False)
@@ -56,6 +56,30 @@ class Refusal:
     id: str
     make: Callable[[Any], tuple[Any, ...]]
     exceptions: tuple[type[BaseException], ...] = (ValueError, TypeError)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a probe found: a code of the catalogue, what is wrong, what to do; `line` is one of the learner's file."""
+
+    code: str
+    message: str
+    advice: str
+    line: int | None = None
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something that is tried on the learner's module as a whole, where the lesson is on the host.
+
+    `examine` takes the loaded module and a `Lab`, and returns the fault it found, or None. What her code raises passes
+    through. A probe counts as a case of its stage.
+    """
+
+    id: str
+    examine: Callable[[ModuleType, Lab], Fault | None]
+    stage: str = "values"
 
 
 @dataclass(frozen=True)

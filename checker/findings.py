@@ -14,6 +14,7 @@ from typing import Any
 from checker.diagnoses import (
     environment,
     fairness,
+    host,
     language,
     launching,
     memory,
@@ -41,6 +42,7 @@ CATALOGUE: Mapping[str, Diagnosis] = MappingProxyType(
                 *memory.ENTRIES,
                 *races.ENTRIES,
                 *values.ENTRIES,
+                *host.ENTRIES,
                 *numerics.ENTRIES,
                 *fairness.ENTRIES,
                 *speed.ENTRIES,

@@ -14,9 +14,10 @@ import torch
 
 from checker import fairness, memory_findings
 from checker.attempt import Run, Subject, argument_names, call, copied, open_gpu, outputs_of, place, which_result
-from checker.cases import Case, Refusal, case_seed
+from checker.cases import Case, Probe, Refusal, case_seed
 from checker.diagnose import from_exception
 from checker.findings import Finding
+from checker.lab import Lab
 from checker.limits import LimitReachedError
 from checker.predictions import Predictions, check_predictions
 from checker.undefined import undefined_lanes, unsteady
@@ -24,8 +25,8 @@ from checker.values import wrong_values
 from checker.vgpu.errors import VirtualGpuError
 
 __all__ = [
-    "Predictions", "Run", "Subject", "call", "check_case", "check_predictions", "check_refusal", "judge_authors",
-    "open_gpu", "outputs_of", "unsteady", "wrong_values",
+    "Predictions", "Run", "Subject", "call", "check_case", "check_predictions", "check_probe", "check_refusal",
+    "judge_authors", "open_gpu", "outputs_of", "unsteady", "wrong_values",
 ]  # fmt: skip
 
 
@@ -228,3 +229,12 @@ def check_refusal(subject: Subject, refusal: Refusal) -> list[Finding]:
     message = f"bad input ({refusal.id}) {outcome}; it must be refused with {names}"
     advice = f"Check the arguments at the top of the wrapper and raise {refusal.exceptions[0].__name__} there."
     return [Finding("K606", message, advice, case=refusal.id, **place(subject))]
+
+
+def check_probe(subject: Subject, probe: Probe) -> list[Finding]:
+    """What a kata tries on the module as a whole; what the learner's code raises passes through."""
+    fault = probe.examine(subject.module, Lab(subject.vgpu, subject.spec))
+    if fault is None:
+        return []
+    where = place(subject) if fault.line is None else {"file": str(subject.file), "line": fault.line}
+    return [Finding(fault.code, fault.message, fault.advice, case=probe.id, details=fault.details, **where)]

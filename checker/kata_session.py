@@ -177,6 +177,12 @@ class KataSession:
         """The calls that must be refused."""
         return list(getattr(self.spec, "REFUSED", ()))
 
+    def probes(self, stage: str) -> list[Any]:
+        """What is tried on the module as a whole, drawn by the seed of the check."""
+        make = getattr(self.spec, "probes", None)
+        found = make(random.Random(self.seed)) if make else getattr(self.spec, "PROBES", ())  # noqa: S311  # no secrets
+        return [probe for probe in found if probe.stage == stage]
+
     # --- judging ---
 
     def judge(self, nodeid: str, kind: str, what: Any) -> None:
@@ -192,6 +198,8 @@ class KataSession:
                     findings = self._judge(nodeid, kind, what)
             except (Exception, limits.LimitReachedError, SystemExit) as error:
                 findings = [from_exception(error, self.file)]
+        if kind == "probe":
+            findings = [replace(f, case=f.case or what.id) for f in findings]
         if kind == "speed":
             # What shows at the timed size alone is found by this stage, whatever it is.
             findings = [replace(f, stage_override="speed", case=f.case or what[0].id) for f in findings]
@@ -226,6 +234,8 @@ class KataSession:
             return list(judge.check_case(subject, what, self.seed)) or self._on_chip(subject, what)
         if kind == "refusal":
             return list(judge.check_refusal(subject, what))
+        if kind == "probe":
+            return list(judge.check_probe(subject, what))
         if kind == "fairness":
             return self._fairness(nodeid, subject)
         if kind == "speed":

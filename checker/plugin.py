@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from checker.cases import Case, Refusal
+    from checker.cases import Case, Probe, Refusal
     from checker.catalog import SpeedCase
     from checker.kata_session import KataSession
 
@@ -76,7 +76,7 @@ def _stage(node: Any) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test per case of the stage, and one per refusal."""
+    """One test per case and per probe of the stage, and one per refusal."""
     if not {"kata", "speed"} & set(metafunc.fixturenames):
         return
     session = _session(metafunc.config, Path(metafunc.definition.path))
@@ -89,6 +89,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "refusal" in metafunc.fixturenames:
         refusals = session.refusals()
         metafunc.parametrize("refusal", refusals, ids=[refusal.id for refusal in refusals])
+    if "probe" in metafunc.fixturenames:
+        probes = session.probes(_stage(metafunc.definition))
+        metafunc.parametrize("probe", probes, ids=[probe.id for probe in probes])
 
 
 @pytest.hookimpl(trylast=True)
@@ -110,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _describe(item: pytest.Item) -> dict[str, Any]:
     """What a record says of a test: its id, its name as a sentence, its stage, its case."""
     call = getattr(item, "callspec", None)
-    case = call.params.get("case") if call is not None else None
+    case = call.params.get("case") or call.params.get("probe") if call is not None else None
     name = getattr(item, "originalname", None) or item.name
     return {
         "test": item.nodeid,
@@ -183,6 +186,10 @@ class KataUnderTest:
     def check_refusal(self, refusal: Refusal) -> None:
         """Call the entry point with something it must refuse."""
         self._session.judge(self._nodeid, "refusal", refusal)
+
+    def check_probe(self, probe: Probe) -> None:
+        """Try something on the learner's module as a whole."""
+        self._session.judge(self._nodeid, "probe", probe)
 
     def check_predictions(self) -> None:
         """Compare the learner's predictions with what running, tracing or compiling shows."""
