@@ -94,10 +94,10 @@ ENTRIES = (
         key.
         """,
         """
-        @triton.autotune(configs=[LARGE], key=["M"])
+        matmul_kernel = triton.autotune(configs=[LARGE], key=["M"])(kernel)
         """,
         """
-        @triton.autotune(configs=[SMALL, FLAT, TALL, LARGE], key=["M", "N", "K"])
+        matmul_kernel = triton.autotune(configs=[SMALL, FLAT, TALL, LARGE], key=["M", "N", "K"])(kernel)
         """,
     ),
 )
