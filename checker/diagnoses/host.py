@@ -45,6 +45,14 @@ ENTRIES = (
         The answer may be right, but it takes more calls, elements, rounds or configurations than the task allows. What
         is run before every change must be cheap enough to be run.
         """,
+        """
+        for n in range(10_000):
+            check(n)
+        """,
+        """
+        for n in (1, 2, 255, 256, 257, 10_000):
+            check(n)
+        """,
     ),
     diagnosis(
         "K664",
