@@ -159,9 +159,10 @@ def _facts(chip: GpuSpec, done: Timed) -> dict[str, Any]:
 def _pytorch(bench: Bench, spec: ModuleType, case: Any) -> list[dict[str, Any]]:
     """Eager PyTorch, and on a real GPU torch.compile as well."""
     with bench.step("eager PyTorch", bench.solution):
-        cost = aten.cost(bench.eager, *drawn(spec, case), spec=bench.gpu.spec)
+        function = bench.eager_on(case)
+        cost = aten.cost(function, *drawn(spec, case), spec=bench.gpu.spec)
         on_cuda = bench.request.device == "cuda"
-        us = real_us(bench.eager, spec, case, bench.request.seed) if on_cuda else cost.us
+        us = real_us(function, spec, case, bench.request.seed) if on_cuda else cost.us
         eager = {
             "who": "PyTorch",
             "finding": None,
@@ -175,7 +176,7 @@ def _pytorch(bench: Bench, spec: ModuleType, case: Any) -> list[dict[str, Any]]:
     if not on_cuda:
         return [eager]
     with bench.step("torch.compile", bench.solution):
-        us = real_us(torch.compile(bench.eager), spec, case, bench.request.seed)
+        us = real_us(torch.compile(function), spec, case, bench.request.seed)
     return [eager, {"who": "torch.compile", "finding": None, "us": round(us, 3)}]
 
 

@@ -217,8 +217,8 @@ COMPILE_RULES: tuple[Rule, ...] = (
         r"|tl\.trans invoked with a 0- or 1-dim|[Cc]annot (?:broadcast|expand|reshape|view)|incompatible (?:shape|rank)"
         r"|same rank|must have the same rank|Expected \w+ argument to have shape",
         "K215",
-        "the block has another number of dimensions than this needs",
-        "count its dimensions: [:, None] adds one, a reduction takes one away",
+        "the block has another shape than is needed here",
+        "write down each block's shape: [:, None] adds a dimension, a reduction takes one away, extents must agree",
     ),
     Rule(
         r"Expected dtype (.+?) but got (\w+)",

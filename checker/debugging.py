@@ -33,8 +33,11 @@ def run(folder: Path, file: Path, entry: str, case_id: str, program: int | None)
     from checker.cases import case_seed
     from checker.loading import LoadError, load_kernel, load_module, protect
     from checker.vgpu import stepper
+    from checker.vgpu.driver import VirtualGpu
 
     torch.set_num_threads(1)
+    # A wrapper may ask Triton on which device kernels run. Nothing is launched on it.
+    VirtualGpu("h200").activate()
     protect(file.parent)
     spec = load_module(folder / "spec.py")
     case = _find(spec.CASES, case_id)

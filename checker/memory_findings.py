@@ -96,7 +96,7 @@ def _words(worst: Violation, launch: LaunchTrace, found: list[Violation]) -> tup
         return (
             "K402" if kind == "store_outside" else "K401",
             f"the kernel {verb} {place} {name}: {_extent(worst)}",
-            _where_to_look(worst, in_gap),
+            _where_to_look(worst, launch, in_gap),
         )
     if kind == "misaligned":
         return (
@@ -157,7 +157,21 @@ def _span(violation: Violation) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(violation.shape, violation.strides, strict=True) if n > 0)
 
 
-def _where_to_look(violation: Violation, in_gap: bool) -> str:
+_STRIDE_BLIND = (
+    "The kernel is told no strides, so it takes this tensor for contiguous: make it so in the wrapper with "
+    ".contiguous(), or pass the strides and use them."
+)
+
+
+def _stride_blind(launch: LaunchTrace, argument: str) -> bool:
+    """Whether a tensor with gaps or in another order is walked over by a kernel that no stride is passed to."""
+    tensor: Any = launch.tensors.get(argument)
+    return tensor is not None and not tensor.is_contiguous() and not any("stride" in name for name in launch.scalars)
+
+
+def _where_to_look(violation: Violation, launch: LaunchTrace, in_gap: bool) -> str:
+    if _stride_blind(launch, violation.argument):
+        return _STRIDE_BLIND
     if in_gap:
         return "Use the tensor's strides for its addresses, and mask each axis by its own extent."
     first = violation.indices[0] if violation.indices else 0
@@ -281,12 +295,14 @@ def undefined_lanes(launch: LaunchTrace, where: Any, argument: str, gap: bool, c
         code = "K410"
         message = f"the result depends on what lies between the rows of {argument}, which is not part of the tensor"
         advice = "Mask each axis by its own extent, so that nothing outside the view is loaded."
+        if _stride_blind(launch, argument):
+            advice = _STRIDE_BLIND
     else:
         code = "K407"
         message = f"the result depends on what masked-off lanes of this load from {argument} happen to hold"
         advice = (
-            "Give tl.load an `other=` that the following step ignores: "
-            "0 for a sum, -inf for a maximum, 1 for a product."
+            "If these lanes hold no element, give tl.load an `other=` that the following step ignores: "
+            "0 for a sum, -inf for a maximum, 1 for a product. If they do, the mask is too narrow."
         )
     return Finding(
         code,

@@ -58,15 +58,21 @@ def check_predictions(subject: Subject, seed: int) -> Predictions:
                 "K651",
                 f"{question.entry}{_arguments(question)} is not {answer!r}"
                 + (f": it is {truth!r}" if subject.reveal else ""),
-                "Work it out on paper for a small case, then in general; the lesson has all that is needed."
-                if not subject.reveal
-                else "Find where your reasoning and the truth part ways.",
+                _advice(answer, subject.reveal),
                 **_defined(subject, question),
             )
     if first is not None:
         details = (f"{right} of {len(questions)} predictions are right", *(f"not {line}" for line in wrong[:4]))
         first = replace(first, details=details)
     return Predictions([first] if first else [], right, len(questions))
+
+
+def _advice(answer: Any, reveal: bool) -> str:
+    if reveal:
+        return "Find where your reasoning and the truth part ways."
+    if isinstance(answer, (int, float)) and not isinstance(answer, bool):
+        return "Work it out on paper for a small case, then in general; the lesson has all that is needed."
+    return "Say in a sentence why it must be so: where the sentence fails, the answer does. See the lesson."
 
 
 def _arguments(question: Question) -> str:

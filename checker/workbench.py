@@ -167,6 +167,12 @@ class Bench:
         function: Callable[..., Any] = getattr(self.spec, "eager", None) or self.spec.torch_op
         return function
 
+    def eager_on(self, case: Any) -> Callable[..., Any]:
+        """The function of the spec that a timed case is held against, or `eager`."""
+        named = next((one.against for one in self.kata.speed if one.id == case.id and one.to == "torch"), "eager")
+        function: Callable[..., Any] = getattr(self.spec, named, None) or self.eager
+        return function
+
     def case(self, wanted: str | None) -> Any:
         """The case called so among those that are timed and those that are judged; by default the largest timed one."""
         if wanted is not None:

@@ -58,3 +58,9 @@ def test_an_unknown_case_lists_those_there_are(tmp_path: Path) -> None:
     code, text = debug(tmp_path, tiny.module(), "n=34")
     assert code == 2
     assert "n=33" in text
+
+
+@pytest.mark.slow
+def test_a_wrapper_may_ask_on_which_device_kernels_run(tmp_path: Path) -> None:
+    code, text = debug(tmp_path, tiny.module(wrapper="triton.runtime.driver.active.get_active_torch_device()"), "n=33")
+    assert code == 0, text

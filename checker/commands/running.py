@@ -109,7 +109,9 @@ def after(session: Session, kata: Kata, report: Report, *, quick: bool = False) 
         if not own or session.progress.state(kata) == "locked":
             return ""
         following = session.progress.following(session.katas)
-        return "Next: `kata next` unlocks the next kata." if following else "That was the last kata of the ladder."
+        if following:
+            return "Next: `kata next` unlocks the next kata."
+        return "All katas of the ladder are passed."
     if exit_code(report) == ENVIRONMENT:
         return "This is the machine, not your kernel: nothing of yours was judged. Mend what is named, and check again."
     line = _where(report)
@@ -123,10 +125,12 @@ def after(session: Session, kata: Kata, report: Report, *, quick: bool = False) 
 
 
 def _where(report: Report) -> int | None:
-    """The line to begin at: the first TODO that was not begun, else where the finding is."""
-    todos = [todo.line for todo in report.todos if todo.untouched]
-    found = [finding.line for finding in report.findings if finding.line and finding.file == report.file]
-    return next(iter(todos + found), None)
+    """The line to begin at: the first TODO if none was begun or if nothing more exact is known, else the finding's."""
+    open_todos = [todo.line for todo in report.todos if todo.untouched]
+    found = [finding for finding in report.findings if finding.line and finding.file == report.file]
+    exact = [finding.line for finding in found if finding.column is not None]
+    begun = len(open_todos) < len(report.todos)
+    return next(iter((exact if begun else []) + open_todos + [finding.line for finding in found]), None)
 
 
 def exit_code(report: Report) -> int:

@@ -1,4 +1,4 @@
-# expect: K601
+# expect: K602
 # empty_like(x) keeps the swapped strides of a transposed view, and the kernel is told of contiguous ones.
 """Bias add: one vector, broadcast over the rows of a tile."""
 
@@ -63,7 +63,7 @@ def bias_add_kernel(
     # As a row of one, bias broadcasts over the rows of the tile.
     y = tile + bias[None, :]
     y_ptrs = y_ptr + offs_m[:, None] * stride_ym + offs_n[None, :] * stride_yn
-    tl.store(y_ptrs, y, mask=mask)  # here
+    tl.store(y_ptrs, y, mask=mask)
 
 
 def bias_add(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
