@@ -289,8 +289,9 @@ def fused_multiply_add(op: Op, product: tuple[Array, Array], addend: Array, *, n
 def dot(op: Op, values: Sequence[Array]) -> Array:
     """`tt.dot`: a (…, M, K) times b (…, K, N) plus c, in the precision the chip uses.
 
-    fp16 and bf16 products are exact and summed in float32. fp32 operands lose their low 13 bits (tf32) unless
-    `ieee` is asked for; tf32x3 is close enough to float32 to be computed there.
+    fp16 and bf16 products are exact and summed in float32. A sum kept in fp16 is rounded by each instruction, which
+    takes 16 places along K. fp32 operands lose their low 13 bits (tf32) unless `ieee` is asked for; tf32x3 is close
+    enough to float32 to be computed there.
     """
     left, right, start = values
     kind = op.types[0].element
@@ -306,8 +307,17 @@ def dot(op: Op, values: Sequence[Array]) -> Array:
         # Exact: products of bytes stay far below 2^53 in sum, and numpy multiplies floating-point matrices faster.
         total = np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64) + start
         return np.asarray(total).astype(np.int32)
-    return round_to(op.type.element, np.matmul(left, right) + start)
+    if op.type.element != "f16":
+        return round_to(op.type.element, np.matmul(left, right) + start)
+    total = start
+    for k in range(0, left.shape[-1], _INSTRUCTION_K):
+        step = slice(k, k + _INSTRUCTION_K)
+        total = round_to("f16", np.matmul(left[..., step], right[..., step, :]) + total)
+    return total
 
+
+# Places along K that one tensor-core instruction takes of fp16 operands (PTX ISA, "wgmma.mma_async": K is 16).
+_INSTRUCTION_K = 16
 
 _DENSE = re.compile(r"^dense<(.*)>$", re.DOTALL)
 

@@ -74,6 +74,18 @@ def test_float16_accumulation_is_rounded_to_float16():
     torch.testing.assert_close(c, (a.double() @ b.double()).float(), atol=0.05, rtol=0.01)
 
 
+def test_a_float16_sum_is_rounded_by_each_instruction():
+    """An instruction takes 16 places along K: a sum that passes 65504 on the way does not come back."""
+    a = torch.ones(32, 64).half()
+    b = torch.full((64, 32), 2000.0).half()
+    b[32:] = -2000
+    assert (product(a, b, block=(32, 32, 64)) == 0).all()
+    within = product(a, b, acc=tl.float16, block=(32, 32, 64))
+    assert (within == 0).all()
+    beyond = product(a, 2 * b, acc=tl.float16, block=(32, 32, 64))
+    assert not beyond.isfinite().any()
+
+
 def test_int8_operands_are_summed_in_int32():
     a = torch.randint(-128, 128, (40, 70), dtype=torch.int8)
     b = torch.randint(-128, 128, (70, 33), dtype=torch.int8)
