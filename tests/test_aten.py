@@ -147,9 +147,10 @@ def test_common_operations_need_none_of_torchs_own_shape_machinery() -> None:
         from checker.vgpu.specs import chip
         def chain(x):
             e = torch.exp(x - x.max(1, keepdim=True).values)
-            return torch.softmax(e / e.sum(1, keepdim=True) @ x, 1) + x[0]
+            y = torch.softmax(e / e.sum(1, keepdim=True) @ x, 1) + x[0]
+            return torch.where(y > 0, y, 0.1 * y) * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-5)
         x = torch.empty(64, 64, device="meta")
-        assert len(cost(chain, x, spec=chip("h200")).operations) == 8
+        assert len(cost(chain, x, spec=chip("h200")).operations) == 16
         assert "sympy" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -166,6 +167,7 @@ def test_shapes_worked_out_here_are_torchs_own() -> None:
             x @ x.t(),
             torch.addmm(x[0, :1], x, x.t()),
         ]
+        found += [x.pow(2), x**0.5, functional.leaky_relu(x), x > 0, x == row, torch.where(x > 0, x, row)]
         return [*found, functional.silu(x), torch.rsqrt(x), torch.maximum(x, row)]
 
     def collect(x: torch.Tensor) -> None:

@@ -92,4 +92,5 @@ def test_ci_runs_what_the_readme_says() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "<!-- setup: tests -->" in script.read_text(encoding="utf-8")
+    assert os.access(ROOT / ".ci" / "quick", os.X_OK)
     assert "run: .ci/run" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ import torch
 __all__ = ["infer"]
 
 _POINTWISE = frozenset(["add", "sub", "mul", "div", "exp", "exp2", "log", "relu", "silu", "gelu", "sigmoid", "tanh",
-                        "neg", "abs", "sqrt", "rsqrt", "maximum", "minimum"])  # fmt: skip
+                        "neg", "abs", "sqrt", "rsqrt", "maximum", "minimum", "pow", "leaky_relu"])  # fmt: skip
+_COMPARISONS = frozenset(["gt", "ge", "lt", "le", "eq", "ne"])
 _PRODUCTS = frozenset(["mm", "addmm", "_addmm_activation"])
 _REDUCTIONS = frozenset(["sum", "amax", "amin", "mean"])
 
@@ -23,10 +24,13 @@ def infer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not tensors or any(value.device.type != "meta" for value in tensors):
         return None
     x = tensors[0]
-    if name in _POINTWISE and x.is_floating_point() and all(value.dtype == x.dtype for value in tensors):
-        shape = _broadcast([tuple(value.shape) for value in tensors])
-        plain = all(value.is_contiguous() for value in tensors if value.shape == shape)
-        return _like(x, shape) if plain else None
+    if name == "where" and len(tensors) == 3:
+        # The mask has a dtype of its own; the result has that of what is chosen from.
+        return _pointwise(tensors[1:], tensors)
+    if name in _POINTWISE:
+        return _pointwise(tensors, tensors)
+    if name in _COMPARISONS:
+        return _pointwise(tensors, tensors, torch.bool)
     if name in _PRODUCTS:
         return _like(x, (tensors[-2].shape[0], tensors[-1].shape[1]))
     if not x.is_contiguous():
@@ -40,6 +44,16 @@ def infer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         shape = _reduced(x, [args[1]], keep=len(args) > 2 and bool(args[2]))
         return torch.return_types.max((_like(x, shape), _like(x, shape, torch.int64)))
     return None
+
+
+def _pointwise(values: list[torch.Tensor], operands: list[torch.Tensor], dtype: torch.dtype | None = None) -> Any:
+    """One element from each operand; None where dtypes differ or the layout of the result is not plain."""
+    x = values[0]
+    if not x.is_floating_point() or any(value.dtype != x.dtype for value in values):
+        return None
+    shape = _broadcast([tuple(value.shape) for value in operands])
+    plain = all(value.is_contiguous() for value in operands if value.shape == shape)
+    return _like(x, shape, dtype) if plain else None
 
 
 def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:

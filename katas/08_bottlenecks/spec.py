@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -207,10 +207,10 @@ def _diagnosed(name: str, lab: Lab) -> tuple[str, bool]:
     snippet, chip = _SNIPPETS[name], CHIPS["h200"]
     names = snippet.__code__.co_varnames[: snippet.__code__.co_argcount]
     inputs = [torch.empty(_SHAPES[it][0], dtype=_SHAPES[it][1], device="meta") for it in names]
-    operations = lab.eager(snippet, *inputs).operations
+    results: list[torch.Tensor] = []
+    operations = lab.eager(lambda *operands: results.append(snippet(*operands)), *inputs).operations
     eager = _roof(len(operations), sum(one.bytes for one in operations), sum(one.flops for one in operations), chip)
-    ends: list[Any] = [*inputs, snippet(*inputs)]
-    moved = sum(end.numel() * end.element_size() for end in ends)
+    moved = sum(end.numel() * end.element_size() for end in [*inputs, *results])
     fused = _roof(1, moved, sum(one.flops for one in operations), chip)
     return max(eager, key=lambda what: eager[what]), max(fused.values()) < 0.75 * max(eager.values())
 
