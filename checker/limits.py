@@ -60,17 +60,21 @@ class ProcessEndedError(LimitReachedError):
 
 @contextlib.contextmanager
 def no_exit() -> Iterator[None]:
-    """Turn `os._exit` and `os.abort` into an exception with a line. Calls that go round them still end the process."""
+    """Turn `os._exit`, `os.abort` and `os.fork` into an exception with a line. What goes round them still works."""
 
     def ended(status: int = 0) -> NoReturn:
         raise ProcessEndedError(f"exit status {status}")
 
-    originals = os._exit, os.abort
+    def forked() -> NoReturn:
+        raise ProcessEndedError("a second process would judge the same file again")
+
+    originals = os._exit, os.abort, os.fork
     os._exit = os.abort = ended
+    os.fork = forked
     try:
         yield
     finally:
-        os._exit, os.abort = originals
+        os._exit, os.abort, os.fork = originals
 
 
 def on_memory_signal() -> None:

@@ -163,7 +163,8 @@ def supervise(
     finally:
         os.close(records_in)
         os.close(output_in)
-        if child is not None and child.poll() is None:
+        if child is not None:
+            # Also where the child has ended: what it forked may live on, in its session.
             kill(child)
             child.wait(timeout=10)
     finding = None
@@ -201,9 +202,11 @@ def _follow(child: Child, watch: _Watch, records: int, output: int, cancelled: C
 
 def kill(child: Child) -> None:
     """End a child and everything it started: it leads a session of its own."""
-    for end in (os.killpg, os.kill):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    if child.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            end(child.pid, signal.SIGKILL)
+            os.kill(child.pid, signal.SIGKILL)
 
 
 def _resident(pid: int) -> int:

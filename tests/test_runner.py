@@ -107,6 +107,7 @@ WILD = {
     "exit at import": ("import sys\nsys.exit(0)\n" + tiny.module(), "K005", "sys.exit"),
     "os._exit at import": ("import os\nos._exit(0)\n" + tiny.module(), "K005", "os._exit"),
     "os._exit in the wrapper": (tiny.module(wrapper="os._exit(0)"), "K005", "os._exit"),
+    "a second process": (tiny.module(wrapper="os.fork()"), "K005", "os.fork"),
     "sys.exit in the wrapper": (tiny.module(wrapper="sys.exit()"), "K005", "sys.exit"),
     "endless Python loop": (tiny.module(wrapper="while True: pass"), "K002", "while True"),
     "endless loop that swallows": (
@@ -147,6 +148,28 @@ def test_wild_files_are_findings(tmp_path: Path, name: str, warm: Warm) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("started", ["fresh", "forked"])
+def test_what_a_file_forked_behind_the_checks_back_ends_with_it(tmp_path: Path, started: str, warm: Warm) -> None:
+    source = tiny.module(
+        wrapper="import ctypes; pid = ctypes.CDLL(None).fork(); "
+        f"open({str(tmp_path / 'pids')!r}, 'a').write(f'{{pid}} '); pid or time.sleep(100)"
+    )
+    check(tmp_path, source, **({"start": warm.start} if started == "forked" else {}))
+    forked = {int(pid) for pid in (tmp_path / "pids").read_text().split()} - {0}
+    deadline = time.monotonic() + 10
+    while any(_alive(pid) for pid in forked) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert forked
+    assert not any(_alive(pid) for pid in forked)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_memory_that_is_really_used_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Warm) -> None:
     monkeypatch.setattr("checker.supervise.memory_limit", lambda: 900 * 2**20)
     source = tiny.module(wrapper="z = [bytearray(b'1' * 2**26) for _ in range(40)]; time.sleep(1)")

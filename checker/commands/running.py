@@ -108,10 +108,10 @@ def after(session: Session, kata: Kata, report: Report, *, quick: bool = False) 
             return f"The quick check passes. `kata check {kata.number:02}` asks everything."
         if not own or session.progress.state(kata) == "locked":
             return ""
-        following = session.progress.following(session.katas)
-        if following:
+        if session.progress.following(session.katas):
             return "Next: `kata next` unlocks the next kata."
-        return "All katas of the ladder are passed."
+        left = next((one for one in session.katas if session.progress.state(one) != "passed"), None)
+        return f"Next: `kata check {left.number:02}`." if left else "All katas of the ladder are passed."
     if exit_code(report) == ENVIRONMENT:
         return "This is the machine, not your kernel: nothing of yours was judged. Mend what is named, and check again."
     line = _where(report)
