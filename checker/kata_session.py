@@ -65,6 +65,7 @@ class KataSession:
         self._red: str | None = None
         self._red_since = 0.0
         self._reasons: dict[str, str] = {}
+        self._undecided = ""
         self._started = time.monotonic()
         protect(folder)
 
@@ -196,7 +197,11 @@ class KataSession:
                     limits.watch_compiling(self._compiling),
                 ):
                     findings = self._judge(nodeid, kind, what)
-            except (Exception, limits.LimitReachedError, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except (
+                BaseException
+            ) as error:  # whatever a file raises is a finding, also what pytest would take for a skip
                 findings = [from_exception(error, self.file)]
         if kind == "probe":
             findings = [replace(f, case=f.case or what.id) for f in findings]
@@ -205,6 +210,8 @@ class KataSession:
             findings = [replace(f, stage_override="speed", case=f.case or what[0].id) for f in findings]
         if not findings:
             self._tell_slips()
+            if self._undecided:
+                pytest.skip(self._undecided)
             return
         findings[0] = self._worded(findings[0])
         if any(finding.code in _ENDS_THE_CHECK for finding in findings):
@@ -255,9 +262,7 @@ class KataSession:
     def _speed(self, subject: Any, case: Any, rounds: Any) -> list[Finding]:
         from checker import speed
 
-        findings, skipped = speed.check(subject, case, self.seed, rounds, self.emit)
-        if skipped:
-            pytest.skip(skipped)
+        findings, self._undecided = speed.check(subject, case, self.seed, rounds, self.emit)
         return findings
 
     def _fairness(self, nodeid: str, subject: Any) -> list[Finding]:

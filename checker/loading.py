@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.findings import Finding
+from checker.limits import LimitReachedError
 from checker.source import frames_in, read_source, syntax_finding
 
 __all__ = ["FORBIDDEN", "ForbiddenImportError", "LoadError", "block_solutions", "load_kernel", "load_module", "protect"]
@@ -61,7 +62,9 @@ def load_kernel(path: Path, name: str | None = None) -> types.ModuleType:
         if error.filename == str(path):
             raise LoadError(syntax_finding(path, error)) from error
         raise LoadError(_import_finding(path, error)) from error
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, LimitReachedError):
+        raise
+    except BaseException as error:
         raise LoadError(_import_finding(path, error)) from error
 
 

@@ -185,7 +185,7 @@ def conclude(
     return Report(
         kata=kata,
         file=file,
-        passed=not any(stage.status == "failed" for stage in stages) and log.done,
+        passed=not any(stage.status == "failed" for stage in stages) and log.done and _something_was_judged(log),
         device=log.session.get("device", device),
         seed=log.session.get("seed", seed),
         stages=stages,
@@ -200,6 +200,12 @@ def conclude(
         performance=tuple(log.performance),
         versions=log.session.get("versions", {}),
     )
+
+
+def _something_was_judged(log: _Log) -> bool:
+    """Whether a test passed, and none before the speed stage was left out that had something to ask."""
+    asked = [test for test in log.tests.values() if test.stage != "speed" and "empty parameter set" not in test.reason]
+    return any(test.outcome == "passed" for test in asked) and all(test.outcome != "skipped" for test in asked)
 
 
 def _place(finding: Finding, test: _Test | None) -> Finding:

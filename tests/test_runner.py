@@ -107,6 +107,13 @@ WILD = {
     "exit at import": ("import sys\nsys.exit(0)\n" + tiny.module(), "K005", "sys.exit"),
     "os._exit at import": ("import os\nos._exit(0)\n" + tiny.module(), "K005", "os._exit"),
     "os._exit in the wrapper": (tiny.module(wrapper="os._exit(0)"), "K005", "os._exit"),
+    "a skip at import": (
+        "import pytest\npytest.skip('no', allow_module_level=True)\n" + tiny.module(),
+        "K105",
+        "skip(",
+    ),
+    "a skip in the wrapper": (tiny.module(wrapper="import pytest; pytest.skip('no')"), "K308", "pytest.skip"),
+    "an exception that is none": (tiny.module(wrapper="raise BaseException('no')"), "K308", "BaseException"),
     "a second process": (tiny.module(wrapper="os.fork()"), "K005", "os.fork"),
     "sys.exit in the wrapper": (tiny.module(wrapper="sys.exit()"), "K005", "sys.exit"),
     "endless Python loop": (tiny.module(wrapper="while True: pass"), "K002", "while True"),

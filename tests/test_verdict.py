@@ -168,6 +168,12 @@ def test_skipped_is_never_passed() -> None:
     assert (statuses(skipped)["speed"], reasons(skipped)["speed"]) == ("skipped", "no clock yet")
 
 
+def test_a_check_in_which_nothing_was_judged_is_no_pass() -> None:
+    assert not conclusion(start("n=1"), end("n=1", "skipped", "no")).passed
+    assert not conclusion(*case("n=1"), start("n=2"), end("n=2", "skipped", "no")).passed
+    assert conclusion(*case("n=1"), start("none"), end("none", "skipped", "got empty parameter set")).passed
+
+
 @pytest.mark.parametrize(
     ("names", "smallest"),
     [
