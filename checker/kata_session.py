@@ -203,6 +203,8 @@ class KataSession:
                 BaseException
             ) as error:  # whatever a file raises is a finding, also what pytest would take for a skip
                 findings = [from_exception(error, self.file)]
+        if kind == "probe" and what.stage != "values":
+            findings = [replace(f, stage_override=what.stage) for f in findings]
         if kind == "probe":
             findings = [replace(f, case=f.case or what.id) for f in findings]
         if kind == "speed":

@@ -96,16 +96,30 @@ ENTRIES = (
         "values",
         "a search space that misses",
         """
-        On some shape or chip the best configuration of the space is far from the best that an exhaustive search finds,
-        or a choice that was made for one shape is reused for another. Spread the space: small tiles for small problems,
-        flat and tall ones, long and short steps along K, and put every argument on which the choice depends into the
-        key.
+        On some shape or chip the best configuration of the space is far from the best that an exhaustive search finds.
+        Spread the space: small tiles for small problems, flat and tall ones, long and short steps along K.
         """,
         """
-        matmul_kernel = triton.autotune(configs=[LARGE], key=["M"])(kernel)
+        matmul_kernel = triton.autotune(configs=[LARGE, LARGER], key=["M", "N", "K"])(kernel)
         """,
         """
         matmul_kernel = triton.autotune(configs=[SMALL, FLAT, TALL, LARGE], key=["M", "N", "K"])(kernel)
+        """,
+    ),
+    diagnosis(
+        "K667",
+        "values",
+        "a choice reused where it does not hold",
+        """
+        The tuner remembers its choice by the values of the arguments in `key` (and the dtypes of the tensors). Two calls
+        that differ in nothing of that share one choice, whichever of them came first. Put every argument into the key on
+        which the best configuration depends; one that does not matter costs a new search for each of its values.
+        """,
+        """
+        matmul_kernel = triton.autotune(configs=CONFIGS, key=["M"])(kernel)
+        """,
+        """
+        matmul_kernel = triton.autotune(configs=CONFIGS, key=["M", "N", "K"])(kernel)
         """,
     ),
 )
