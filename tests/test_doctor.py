@@ -282,13 +282,14 @@ class TestKnownKernel:
 
     @needs_triton
     @pytest.mark.slow
-    def test_a_device_that_torch_cannot_open(self) -> None:
+    def test_a_device_that_torch_cannot_open(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
 
         if torch.cuda.is_available():
             pytest.skip("torch can open a device here")
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         (item,) = examination._run("cuda", "kernel on the real GPU", mended_first=[])
-        assert item.status == "trouble"
+        assert (item.status, item.command) == ("trouble", "nvidia-smi")
         assert item.found.startswith("opening the device failed")
         assert "the environment is at fault" in item.advice
 

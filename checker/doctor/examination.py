@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +75,8 @@ def _run(device: str, title: str, *, mended_first: Sequence[str]) -> Iterator[It
             yield Item(name, "ok", "compiled, run, and all values are right")
 
 
-_BEFORE = {"importing torch": "torch", "importing triton": "triton", "opening the device": ""}
+_OPENING = "opening the device"
+_BEFORE = {"importing torch": "torch", "importing triton": "triton", _OPENING: ""}
 """Steps before a device is known by name, with the package to install anew."""
 
 
@@ -82,6 +84,10 @@ def _failed(name: str, found: str, mended_first: Sequence[str], step: str = "") 
     advice = "The kernel is known to be good, so the environment is at fault, whatever your own kernels do."
     if mended_first:
         return trouble(name, found, f"{advice} Mend first: {', '.join(mended_first)}.", "kata doctor")
+    if step == _OPENING:
+        # Hidden on purpose, or a driver older than the CUDA that PyTorch was built for: this shows which it has.
+        hidden = "CUDA_VISIBLE_DEVICES" in os.environ
+        return trouble(name, found, advice, "unset CUDA_VISIBLE_DEVICES" if hidden else "nvidia-smi")
     package = _BEFORE.get(step) or "triton"
     return trouble(name, found, advice, pip_command(f"install --force-reinstall {package}"))
 

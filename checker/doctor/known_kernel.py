@@ -33,7 +33,12 @@ def main() -> None:
         else:
             torch.cuda.init()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             count = torch.cuda.device_count()
-            found = [(torch.cuda.get_device_name(index), torch.device("cuda", index)) for index in range(count)]
+            if not count:
+                raise RuntimeError("PyTorch sees no GPU")
+            found = [
+                (f"{torch.cuda.get_device_name(index)} (cuda:{index})", torch.device("cuda", index))
+                for index in range(count)
+            ]
     except Exception as error:
         _say(device=sys.argv[-1], step=step, error=f"{type(error).__name__}: {error}")
         return
