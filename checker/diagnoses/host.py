@@ -111,9 +111,9 @@ ENTRIES = (
         "values",
         "a choice reused where it does not hold",
         """
-        The tuner remembers its choice by the values of the arguments in `key` (and the dtypes of the tensors). Two calls
-        that differ in nothing of that share one choice, whichever of them came first. Put every argument into the key on
-        which the best configuration depends; one that does not matter costs a new search for each of its values.
+        The tuner remembers its choice by the values of the arguments in `key` (and the dtypes of the tensors). Two
+        calls that differ in nothing of that share one choice, whichever of them came first. Put every argument into the
+        key on which the best configuration depends; one that does not matter costs a new search for each of its values.
         """,
         """
         matmul_kernel = triton.autotune(configs=CONFIGS, key=["M"])(kernel)
