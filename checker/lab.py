@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from checker.loading import load_module
 from checker.vgpu import aten
 from checker.vgpu.driver import VirtualGpu
+from checker.vgpu.noise import Noise
+from checker.vgpu.session import Session
 from checker.vgpu.specs import GpuSpec
 from checker.vgpu.trace import LaunchTrace
 
@@ -51,6 +54,13 @@ class Lab:
         with self._gpu.record(timing=True) as session:
             function(*args)
         return session.launches
+
+    @contextmanager
+    def stopwatch(self, noise: Noise | None = None) -> Iterator[Session]:
+        """A session in timing mode, whose clock and L2 a benchmark may use; `noise` disturbs its times."""
+        with self._gpu.record(timing=True) as session:
+            session.clock.noise = noise
+            yield session
 
     def result(self, function: Callable[..., Any], *args: Any) -> Any:
         """What `function(*args)` returns, or the exception it raises."""

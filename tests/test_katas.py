@@ -30,6 +30,12 @@ SECTIONS = ["Problem", "Idea", "Cost", "Do", "Run", "Then"]
 FILES = {"README.md", "kata.toml", "skeleton.py", "spec.py", "test_correctness.py", "test_performance.py"}
 
 every_kata = pytest.mark.parametrize("rung", KATAS, ids=lambda rung: rung.id)
+# The others have probes: their lesson is on the host, and no result is compared with a reference.
+with_cases = pytest.mark.parametrize(
+    "rung",
+    [rung for rung in KATAS if "def make_inputs" in rung.spec.read_text(encoding="utf-8")],
+    ids=lambda rung: rung.id,
+)
 
 
 def every_case() -> Iterator[Any]:
@@ -123,11 +129,21 @@ def test_the_entry_has_the_signature_that_the_kata_states(rung: Kata) -> None:
     assert rung.signature.startswith(f"{rung.entry}({parameters}) -> ")
 
 
-@every_kata
+@with_cases
 def test_case_ids_are_unique_and_both_stages_have_cases(rung: Kata) -> None:
     cases = spec_of(rung).CASES
     assert len({case.id for case in cases}) == len(cases)
     assert {case.stage for case in cases} == {"values", "numerics"}
+
+
+@every_kata
+def test_probes_are_drawn_and_have_names(rung: Kata) -> None:
+    spec = spec_of(rung)
+    make = getattr(spec, "probes", lambda draw: getattr(spec, "PROBES", []))
+    names = [probe.id for probe in make(random.Random(1))]
+    assert len(set(names)) == len(names)
+    assert names or spec.CASES
+    assert names == [probe.id for probe in make(random.Random(1))]
 
 
 @pytest.mark.parametrize(("rung", "case"), list(every_case()))
@@ -154,7 +170,7 @@ def test_the_reference_is_exact_and_pytorch_agrees_on_the_shape(rung: Kata, case
     assert [o.shape for o in own] == [e.shape for e in expected]
 
 
-@every_kata
+@with_cases
 def test_lazy_answers_are_far_from_right(rung: Kata) -> None:
     """Zeros, ones, the mean and the input itself are refused by the first case that has more than one element."""
     spec = spec_of(rung)
@@ -168,7 +184,7 @@ def test_lazy_answers_are_far_from_right(rung: Kata) -> None:
             assert (answer - expected).abs().max() > 0.05 * expected.abs().max()
 
 
-@every_kata
+@with_cases
 def test_refusals_can_be_made_and_have_names(rung: Kata) -> None:
     refusals = spec_of(rung).REFUSED
     assert len({refusal.id for refusal in refusals}) == len(refusals) > 0
@@ -186,7 +202,7 @@ def test_questions_are_drawn_and_each_belongs_to_a_todo(rung: Kata) -> None:
     assert {getattr(skeleton, question.entry)(*question.args) for question in asked} == {None}
 
 
-@every_kata
+@with_cases
 def test_cost_is_stated_for_cases_of_fixed_size(rung: Kata) -> None:
     spec = spec_of(rung)
     case = spec.CASES[0]
