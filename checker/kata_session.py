@@ -88,7 +88,7 @@ class KataSession:
             for todo in self._lint.todos
         ]
         self.emit(kind="todos", todos=todos)
-        if self.quick and self.kata.speed:
+        if self.quick and (self.kata.speed or self.probes("speed")):
             self.emit(kind="skip_stage", stage="speed", reason="left out by --quick")
 
     def _device(self) -> dict[str, str]:

@@ -155,7 +155,8 @@ def _again(subject: judge.Subject, case: Case, seed: int) -> Finding | None:
         _overwrite(inputs, other)
         run, found = once()
         if found is None:
-            found = _stale(subject, run, inputs, case)
+            # Not `inputs`: what the kernel updates in place holds the result by now.
+            found = _stale(subject, run, other, case)
     if found is None and _differ(watches[1], watches[2]):
         found = _fed_by_data(run, watches, once, lambda: _overwrite(inputs, other))
     if found is None:
