@@ -331,6 +331,15 @@ def test_costly_calls_are_made_once_and_repeated_on_the_clock(subject: Make, mon
     assert result.high <= 1.02 * result.low
 
 
+def test_the_call_that_tunes_is_not_the_one_that_is_timed(subject: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    import triton
+
+    monkeypatch.setattr(timing, "_COSTLY", 0.0)
+    plain, learner = subject(), subject()
+    learner.module.tuned = triton.autotune([triton.Config({})], key=[])(learner.module.copy_kernel)
+    assert speed.measure(learner, case(), 1).us == pytest.approx(speed.measure(plain, case(), 1).us, rel=0.02)
+
+
 # --- the row and its lines ---
 
 

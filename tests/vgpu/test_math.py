@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
 import triton
 import triton.language as tl
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.language.extra import libdevice
 
 
@@ -137,3 +140,19 @@ def philox(out_ptr):
     tl.store(out_ptr + 1 + offs, b)
     tl.store(out_ptr + 2 + offs, c)
     tl.store(out_ptr + 3 + offs, d)
+
+
+def test_who_watches_pytorch_does_not_see_what_the_model_itself_computes(values):
+    """The checker asks what a learner's wrapper lets PyTorch compute; erf in her kernel is none of that."""
+
+    class Seen(TorchDispatchMode):
+        names: ClassVar[set[str]] = set()
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.names.add(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    out = torch.empty(17, 64)
+    with Seen() as seen:
+        language[(1,)](values[0], values[2], out, N=64)
+    assert "erf" not in seen.names
