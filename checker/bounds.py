@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from checker.cases import Case
 from checker.vgpu.specs import GpuSpec
 
-__all__ = ["Bound", "bound"]
+__all__ = ["Bound", "arithmetic_of", "bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,18 @@ def bound(spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dt
 
     Memory is taken at the rate of a plain copy for the one time, at the data sheet's for the other, where what is
     written may also still lie in L2 when the kernel ends, as much as fits. FLOPs count at the tensor cores' peak for
-    float16 and bfloat16, else at that of the ordinary units.
+    float16, bfloat16 and tf32, else at that of the ordinary units.
     """
-    tensor = spec.fp16_tensor_tflop_per_s if dtype in ("float16", "bfloat16") else 0.0
+    half, tf32 = spec.fp16_tensor_tflop_per_s, spec.tf32_tensor_tflop_per_s
+    tensor = {"float16": half, "bfloat16": half, "tf32": tf32}.get(dtype, 0.0)
     arithmetic = flops / ((tensor or spec.fp32_tflop_per_s) * 1e6)
     memory = least_bytes / (spec.copy_gb_per_s * 1e3)
     fastest = (least_bytes - min(written_bytes, spec.l2_bytes)) / (spec.dram_gb_per_s * 1e3)
     return Bound(max(memory, arithmetic), max(fastest, arithmetic), "memory" if memory >= arithmetic else "arithmetic")
+
+
+def arithmetic_of(case: Case) -> str:
+    """What a case's FLOPs are computed in: its dtype, or "tf32" where its `precision` says so."""
+    if getattr(case, "precision", "") == "tf32":
+        return "tf32"
+    return str(getattr(case, "dtype", "")).removeprefix("torch.")

@@ -55,6 +55,15 @@ class Lab:
             function(*args)
         return session.launches
 
+    def first_wave(self, function: Callable[..., Any], *args: Any) -> list[LaunchTrace]:
+        """Runs as many programs of each launch as there are multiprocessors; `stored` holds what they wrote, in order.
+
+        They are the ones that start together. Tensors of gigabytes may be given, as to `timed`.
+        """
+        with self._gpu.record(timing=True, first=self.spec.multiprocessors) as session:
+            function(*args)
+        return session.launches
+
     @contextmanager
     def stopwatch(self, noise: Noise | None = None) -> Iterator[Session]:
         """A session in timing mode, whose clock and L2 a benchmark may use; `noise` disturbs its times."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from checker import limits, slowness
-from checker.bounds import Bound, bound
+from checker.bounds import Bound, arithmetic_of, bound
 from checker.cases import Case, case_seed
 from checker.catalog import SpeedCase
 from checker.cost import count
@@ -125,8 +125,8 @@ def _bound(spec: ModuleType, case: Case, chip: GpuSpec) -> Bound:
     least = spec.least_bytes(case)
     inputs = spec.timed_inputs(case, lambda shape, dtype: torch.empty(shape, dtype=dtype, device="meta"))
     read = sum(value.numel() * value.element_size() for value in inputs if isinstance(value, torch.Tensor))
-    dtype = str(getattr(case, "dtype", "")).removeprefix("torch.")
-    return bound(chip, least_bytes=least, written_bytes=max(0, least - read), flops=spec.flops(case), dtype=dtype)
+    written, dtype = max(0, least - read), arithmetic_of(case)
+    return bound(chip, least_bytes=least, written_bytes=written, flops=spec.flops(case), dtype=dtype)
 
 
 def _with_peers(result: SpeedResult, subject: Subject, case: Case, seed: int, gpu: VirtualGpu) -> SpeedResult:

@@ -18,6 +18,12 @@ def _total(x_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
     tl.store(y_ptr, tl.sum(x, axis=0))
 
 
+@triton.jit
+def _copy(x_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs))
+
+
 def lab() -> Lab:
     return Lab(open_gpu("h200"), ModuleType("spec"))
 
@@ -58,3 +64,13 @@ def test_what_is_timed_runs_a_sample_and_tells_what_it_costs() -> None:
     assert len(launch_of_many.sampled) < 10
     assert launch_of_many.estimate.us > 3
     assert launch_of_many.profile.programs == 1000
+
+
+def test_the_first_wave_is_one_program_for_each_multiprocessor() -> None:
+    def launch(x: torch.Tensor, y: torch.Tensor) -> None:
+        _copy[(1000,)](x, y, BLOCK_SIZE=16)
+
+    place = lab()
+    (wave,) = place.first_wave(launch, torch.ones(16000), torch.empty(16000))
+    stored = [offset for piece in wave.stored["y_ptr"] for offset in piece.tolist()]
+    assert stored == list(range(16 * place.spec.multiprocessors))

@@ -120,6 +120,13 @@ def test_the_bound_is_the_larger_of_memory_and_arithmetic() -> None:
     assert arithmetic.us == pytest.approx(1e12 / (H200.fp16_tensor_tflop_per_s * 1e6))
     exact = bounds.bound(H200, least_bytes=10**8, written_bytes=0, flops=10**12, dtype="float32")
     assert exact.us > 10 * arithmetic.us
+    shortened = bounds.bound(H200, least_bytes=10**8, written_bytes=0, flops=10**12, dtype="tf32")
+    assert arithmetic.us < shortened.us < exact.us
+
+
+def test_float32_is_bound_by_the_rate_of_tf32_where_a_case_asks_for_it() -> None:
+    assert bounds.arithmetic_of(Case("exact", dtype=torch.float32, precision="ieee")) == "float32"
+    assert bounds.arithmetic_of(Case("shortened", dtype=torch.float32, precision="tf32")) == "tf32"
 
 
 def test_what_l2_may_still_hold_is_only_left_out_of_the_physical_bound() -> None:

@@ -312,6 +312,8 @@ class VirtualGpu:
         counted = replace(trace, accesses=[], violations=[], notes=[], prints=[])
         profiler = Profiler(kernel.parsed(), kernel.analyses, memory, counted, values)
         sampled = _sample(trace.programs, self.session.sample)
+        if self.session.first is not None:
+            sampled = range(min(self.session.first, trace.programs))
         profiler.run(sampled)
         profile = profiler.profile()
         trace.profile = profile

@@ -23,6 +23,7 @@ class Session:
 
     `poison` is what undefined lanes read; `poison_only` restricts it to some source places. `tuning` is "first"
     (an autotuner takes the first configuration that runs) or "all" (it times every one on the modelled clock).
+    In timing mode `sample` programs of a launch run, spread evenly, or the `first` ones where that is given.
     `authors`, where given, learns who stored what; `before_launch` is told of each launch before it runs.
     """
 
@@ -35,6 +36,7 @@ class Session:
     tuning: str = "first"
     timing: bool = False
     sample: int = 3
+    first: int | None = None
     clock: Clock = field(default_factory=Clock)
     l2: L2 = field(default_factory=L2)
     timed: dict[Any, Estimate] = field(default_factory=dict)
