@@ -181,6 +181,11 @@ class Bench:
 
     def judged_like(self, case: Any) -> Any:
         """The largest judged case, of the same dtype if there is one: all of its result is computed and compared."""
+        if not self.spec.CASES:
+            raise KataUsageError(
+                "This kata has no kernel of yours to run: its lesson is on the host.",
+                next_step="`kata check` tells what its probes find.",
+            )
         sizes: dict[int, Any] = {}
         for one in self.spec.CASES:
             # A case whose size is drawn has no least bytes.

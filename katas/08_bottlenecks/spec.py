@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 NAN, INF = float("nan"), float("inf")
+
+# Each repeat may round, and passes on what was rounded before: PyTorch's own error is the luck of the largest element.
+UNITS = 8.0
 
 # The result is contiguous, as x is.
 CONTIGUOUS = True
@@ -34,8 +37,8 @@ CASES = [
     Case("3 x 5 x 7", shape=(3, 5, 7), dtype=F32, repeats=2),
     Case("n=0, empty", shape=(0,), dtype=F32, repeats=4),
     Case("a drawn number of repeats", shape=(600,), dtype=F32, repeats=None),
-    Case("float16, 60 terms near 1", stage="numerics", shape=(1100,), dtype=F16, repeats=60, values="near 1"),
-    Case("bfloat16, 60 terms near 1", stage="numerics", shape=(1100,), dtype=BF16, repeats=60, values="near 1"),
+    Case("float16, 300 terms near 1", stage="numerics", shape=(300,), dtype=F16, repeats=300, values="near 1"),
+    Case("bfloat16, 300 terms near 1", stage="numerics", shape=(300,), dtype=BF16, repeats=300, values="near 1"),
     Case("terms that cancel", stage="numerics", shape=(1100,), dtype=F32, repeats=41, values="near -1"),
     Case("tiny values", stage="numerics", shape=(1100,), dtype=F32, repeats=3, values="tiny"),
     Case("NaN and infinities", stage="numerics", shape=(1100,), dtype=F32, repeats=3, values="special"),
@@ -50,7 +53,7 @@ def make_inputs(case: Case, *, seed: int, device: torch.device) -> tuple[torch.T
     x = torch.randn(case.shape, generator=draw) * 0.9 + 0.4
     kind = case.params.get("values", "plain")
     if kind == "near 1":
-        x = 1 - 0.05 * x.sigmoid()
+        x = 1 - 0.005 * x.sigmoid()
     elif kind == "near -1":
         x = -1 + 0.01 * x.sigmoid()
     elif kind == "tiny":
@@ -207,10 +210,10 @@ def _diagnosed(name: str, lab: Lab) -> tuple[str, bool]:
     snippet, chip = _SNIPPETS[name], CHIPS["h200"]
     names = snippet.__code__.co_varnames[: snippet.__code__.co_argcount]
     inputs = [torch.empty(_SHAPES[it][0], dtype=_SHAPES[it][1], device="meta") for it in names]
-    results: list[torch.Tensor] = []
-    operations = lab.eager(lambda *operands: results.append(snippet(*operands)), *inputs).operations
+    operations = lab.eager(snippet, *inputs).operations
     eager = _roof(len(operations), sum(one.bytes for one in operations), sum(one.flops for one in operations), chip)
-    moved = sum(end.numel() * end.element_size() for end in [*inputs, *results])
+    ends: list[Any] = [*inputs, snippet(*inputs)]
+    moved = sum(end.numel() * end.element_size() for end in ends)
     fused = _roof(1, moved, sum(one.flops for one in operations), chip)
     return max(eager, key=lambda what: eager[what]), max(fused.values()) < 0.75 * max(eager.values())
 

@@ -1,5 +1,5 @@
 # expect: K701
-# Computes in the dtype of memory: each of sixty steps is rounded to it.
+# Computes in the dtype of memory: each of three hundred steps is rounded to it.
 """A loop of multiply-adds between one load and one store: a dial that turns a copy into arithmetic."""
 
 from typing import NamedTuple
