@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import torch
 import triton
-import triton.language as tl
 
 from checker.cases import Case, Fault, Probe, Question
+from checker.known_work import FLUSH, LOADING, Gpu, NotReachedError, Work, measured
 from checker.vgpu.noise import Noise
-from checker.vgpu.session import Session
 from checker.vgpu.timeline import Duration
 
 if TYPE_CHECKING:
@@ -29,159 +24,20 @@ CASES: list[Case] = []
 BUDGET_US = 200_000.0
 # How far a measurement may be from the truth.
 TOLERANCE = 0.05
-# Host time of a first call, in which a kernel is loaded, and for how long the chip's clock is slow.
-_LOADING, _RISING, _SLOW = 4_000.0, 20_000.0, 1.4
-# What the device needs to flush L2.
-_FLUSH = 58.0
-
-
-@triton.jit
-def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
-    """The copy of kata 01."""
-    offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offs < n
-    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=mask), mask=mask)
-
-
-@triton.jit
-def chain_kernel(x_ptr, y_ptr, n, repeats, BLOCK_SIZE: tl.constexpr):
-    """The chain of kata 08."""
-    offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offs < n
-    x = tl.load(x_ptr + offs, mask=mask)
-    y = x
-    for _ in range(repeats):
-        y = tl.fma(y, x, x)
-    tl.store(y_ptr + offs, y, mask=mask)
-
-
-class NotReachedError(RuntimeError):
-    """An event was read before the device had set it."""
-
-
-class _Event:
-    def __init__(self, gpu: Gpu) -> None:
-        self._gpu = gpu
-        self.at_us: float | None = None
-
-    def record(self) -> None:
-        self.at_us = self._gpu.session.clock.now_us
-        if isinstance(self._gpu.session.clock.noise, Noise):
-            self._gpu.session.clock.noise.begin()
-
-    def elapsed_us(self, later: _Event) -> float:
-        if self.at_us is None or later.at_us is None:
-            raise NotReachedError("an event was read that was never recorded")
-        if later.at_us > self._gpu.session.clock.host_us:
-            raise NotReachedError("an event was read that the device has not reached yet")
-        return later.at_us - self.at_us
-
-
-class Gpu:
-    """What the learner's function gets in hand: the clocks and the L2 of one session."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.flushed = True
-
-    def event(self) -> _Event:
-        """A mark, to be recorded once."""
-        return _Event(self)
-
-    def synchronize(self) -> None:
-        """The host's clock waits for the device's."""
-        self.session.clock.synchronize()
-
-    def flush_l2(self) -> None:
-        """Launches the fill that empties L2."""
-        self.flushed = True
-        self.session.clock.flush_l2()
-
-    def host_us(self) -> float:
-        """The host's clock."""
-        return self.session.clock.host_us
-
-
-@dataclass(frozen=True)
-class Work:
-    """Something to be timed: copies, or chains of multiply-adds, of 2^power float32, `times` in a row.
-
-    A call takes the host `host_us` more than its launches do.
-    """
-
-    power: int
-    repeats: int = 0
-    times: int = 1
-    host_us: float = 0.0
-
-    def __str__(self) -> str:
-        what = f"a chain of {self.repeats} multiply-adds on" if self.repeats else "a copy of"
-        several = f", {self.times} in a row" if self.times > 1 else ""
-        slow = f", {self.host_us:.0f} us on the host" if self.host_us else ""
-        return f"{what} 2^{self.power} float32{several}{slow}"
-
-    def truth(self, lab: Lab, *, warm: bool = False) -> float:
-        """Undisturbed device time of a call, with an L2 that was flushed, or that holds what the last call left."""
-        return _times(lab.spec.key, self, lab)[warm]
-
-    def function(self, lab: Lab, gpu: Gpu, *, loaded: bool) -> Callable[[], None]:
-        """The function itself, which repeats the known times on the clock alone. Its first call loads, if need be."""
-
-        def fn() -> None:
-            nonlocal loaded
-            clock = gpu.session.clock
-            clock.host_us += self.host_us if loaded else self.host_us + _LOADING
-            us = self.truth(lab, warm=not gpu.flushed) / self.times
-            loaded, gpu.flushed = True, False
-            for _ in range(self.times):
-                clock.launch(Duration(lambda: us))
-
-        return fn
-
-
-_KNOWN: dict[tuple[str, Work], tuple[float, float]] = {}
-
-
-def _times(chip: str, work: Work, lab: Lab) -> tuple[float, float]:
-    """The device times of a call with a cold L2 and with a warm one, from a launch of real kernels on the clock."""
-    if (chip, work) not in _KNOWN:
-        n = 1 << work.power
-        tensors = [torch.empty(n) for _ in range(work.times + 1)]
-        grid = (triton.cdiv(n, 1024),)
-        with lab.stopwatch() as session:
-            found = []
-            for _ in range(2):
-                launched = len(session.launches)
-                for x, y in itertools.pairwise(tensors):
-                    if work.repeats:
-                        chain_kernel[grid](x, y, n, work.repeats, BLOCK_SIZE=1024)
-                    else:
-                        copy_kernel[grid](x, y, n, BLOCK_SIZE=1024)
-                found.append(sum(float(launch.estimate.us) for launch in session.launches[launched:]))
-        _KNOWN[chip, work] = found[0], found[1]
-    return _KNOWN[chip, work]
-
-
-@contextmanager
-def _measured(
-    lab: Lab, work: Work, noise: Noise | None, *, loaded: bool = False
-) -> Iterator[tuple[Callable[[], None], Gpu]]:
-    work.truth(lab)
-    with lab.stopwatch(noise) as session:
-        gpu = Gpu(session)
-        yield work.function(lab, gpu, loaded=loaded), gpu
+# For how long an idle chip's clock is slow, and what that makes of a time.
+_RISING, _SLOW = 20_000.0, 1.4
 
 
 def _try(module: ModuleType, lab: Lab, work: Work, noise: Noise | None = None, *, loaded: bool = True) -> Any:
     """What `measure` returns, or the fault that forbids to look at it."""
-    with _measured(lab, work, noise, loaded=loaded) as (fn, gpu):
+    with measured(lab, work, noise, loaded=loaded) as (fn, gpu):
         try:
             timing = module.measure(fn, gpu)
         except NotReachedError as error:
             return Fault(
                 "K664", f"{error}", "Read the events after a synchronize: until then they lie in the device's future."
             )
-        spent = max(gpu.host_us(), gpu.session.clock.now_us) - (0 if loaded else _LOADING)
+        spent = max(gpu.host_us(), gpu.session.clock.now_us) - (0 if loaded else LOADING)
     try:
         us, spread, rounds = (float(value) for value in timing)
     except (TypeError, ValueError):
@@ -209,8 +65,8 @@ def _else(work: Work, us: float, truth: float) -> Fault | None:
         return None
     if not _far(us * 1e3, truth):
         return _fault(work, us, truth, "these are milliseconds", "Timing holds microseconds, as events and clocks do.")
-    if not _far(us, truth + _FLUSH):
-        what = f"the flush, {_FLUSH:.0f} us, lies between the marks"
+    if not _far(us, truth + FLUSH):
+        what = f"the flush, {FLUSH:.0f} us, lies between the marks"
         return _fault(work, us, truth, what, "Flush first, then record the first event.")
     advice = "Draw both clocks, the host's and the device's, and mark on each what you read."
     return _fault(work, us, truth, "it is neither the device's time nor a known mistake", advice)
@@ -445,7 +301,7 @@ def _verdict(name: str, lab: Lab) -> str:
     truth = work.truth(lab)
     found = []
     for seed in range(11 if noise(0) else 1):
-        with _measured(lab, work, noise(seed)) as (fn, gpu):
+        with measured(lab, work, noise(seed)) as (fn, gpu):
             for _ in range(0 if name == "first" else 30):
                 fn()
             gpu.synchronize()
@@ -460,6 +316,6 @@ def _do_bench(us: float, rep: int, lab: Lab) -> float:
     """Counts the flushes of do_bench: five for its estimate, one for each round."""
     with lab.stopwatch() as session:
         rounds = triton.testing.do_bench(
-            lambda: session.clock.launch(Duration(lambda: us - _FLUSH)), warmup=1, rep=rep, return_mode="all"
+            lambda: session.clock.launch(Duration(lambda: us - FLUSH)), warmup=1, rep=rep, return_mode="all"
         )
     return float(len(rounds))
