@@ -97,7 +97,16 @@ def _all(counted: Counted, spec: GpuSpec, total: float, least_bytes: int, flops:
         )
     yield from _about_programs(profile, spec, without, main.line)
     yield from _about_products(counted, profile, spec, without, flops, least_bytes, half)
-    if counted.dram_bytes > 1.3 * least_bytes and counted.bytes > 1.1 * counted.dram_bytes and profile.dot_flops:
+    if counted.launches > 1 and counted.dram_bytes > 1.3 * least_bytes and profile.dot_flops:
+        yield Cause(
+            "K801",
+            float(main.estimate.us),
+            f"{_size(counted.dram_bytes)} pass through memory where {_size(least_bytes)} would do: what one launch "
+            "stores, another loads again",
+            "Do at the end of the product, in registers, what the other launches do to its result.",
+            main.called_at or main.line,
+        )
+    elif counted.dram_bytes > 1.3 * least_bytes and counted.bytes > 1.1 * counted.dram_bytes and profile.dot_flops:
         again = counted.dram_bytes / least_bytes
         yield Cause(
             "K808",

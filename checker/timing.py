@@ -179,8 +179,13 @@ class VirtualRounds:
 
 
 def _outdated(launches: list[LaunchTrace]) -> bool:
-    """Whether a launch that was repeated on the clock alone would have read what this round had stored meanwhile."""
+    """Whether a launch of the round read what is not there.
+
+    One that was repeated on the clock alone would have read what was stored meanwhile; one of which a sample ran may
+    have read what of an earlier launch, of which a sample ran as well, was never stored.
+    """
     written: set[int] = set()
+    in_part: set[int] = set()
     read: dict[Any, set[int]] = {}
     for launch in launches:
         tensors: dict[str, Any] = launch.tensors
@@ -189,7 +194,12 @@ def _outdated(launches: list[LaunchTrace]) -> bool:
         if launch.stored is not None:
             arguments = launch.profile.arguments if launch.profile else {}
             read[key] = {storages[name] for name in storages if name in arguments and arguments[name].read_sectors}
-            written |= {storages[name] for name, parts in launch.stored.items() if parts and name in storages}
+            if read[key] & in_part:
+                return True
+            stored = {storages[name] for name, parts in launch.stored.items() if parts and name in storages}
+            written |= stored
+            if len(launch.sampled) < launch.programs:
+                in_part |= stored
         elif read.get(key, set()) & written:
             return True
     return False

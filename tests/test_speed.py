@@ -262,6 +262,14 @@ def test_launches_in_place_that_only_moved_the_clock_are_no_wrong_result(subject
     assert result.verified == 0
 
 
+def test_a_sample_that_reads_what_no_sampled_program_stored_is_no_wrong_result(subject: Make) -> None:
+    through = "t = torch.empty_like(x); copy_kernel[(triton.cdiv(n, 512),)](x, t, n, BLOCK_SIZE=512); x = t"
+    result, codes = found(subject(before=through), case(22))
+    assert result.wrong is None
+    assert "K601" not in codes
+    assert result.counted.launches == 2
+
+
 def test_half_of_the_work_in_half_of_the_time_is_impossible(subject: Make) -> None:
     assert found(subject(before="n = n if n < 1 << 20 else n // 2"), case())[1] == ["K811"]
 
