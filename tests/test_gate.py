@@ -105,7 +105,9 @@ def expected_code(text: str) -> str:
 
 
 def files(rung: Kata, kind: str) -> list[Path]:
-    return sorted((ROOT / "tests" / kind / rung.id).glob("*.py"))
+    """The mutants or variants of a kata. A second solution beside the first is a variant too."""
+    second = sorted((ROOT / "solutions").glob(f"{rung.id}_*.py")) if kind == "variants" else []
+    return sorted((ROOT / "tests" / kind / rung.id).glob("*.py")) + second
 
 
 def each(kind: str) -> Iterator[Any]:
