@@ -102,6 +102,21 @@ def torch_op(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     return functional.silu(gate) * up
 
 
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return draw(case.shape, case.dtype), draw(case.shape, case.dtype)
+
+
+def expected_at(indices: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    return reference(gate.flatten()[indices], up.flatten()[indices])
+
+
+def eager(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
+    return torch.nn.functional.silu(gate) * up
+
+
 def least_bytes(case: Case) -> int:
     """Both operands read once, the product written once."""
     return 3 * torch.Size(case.shape).numel() * case.dtype.itemsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,21 @@ def reference(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
 
 def torch_op(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """PyTorch's own sum; it aligns shapes at their last dimension, as bias needs it."""
+    return x + bias
+
+
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return draw(case.shape, case.dtype), draw((case.shape[1],), case.dtype)
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """The reference at flat indices of the result: a timed result is too large to be computed as a whole."""
+    return x.flatten()[indices].double() + bias[indices % x.shape[1]].double()
+
+
+def eager(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """What one would write without Triton."""
     return x + bias
 
 
