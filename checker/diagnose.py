@@ -143,7 +143,8 @@ def _limit(exc: BaseException, file: Path) -> Finding | None:
             details=(text.strip().splitlines()[-1][:200],) if text.strip() else (),
         )
     if isinstance(exc, SystemExit | ProcessEndedError):
-        message = "the file asks for the end of the process"
+        forks = "second process" in str(exc)
+        message = "the file starts a second process" if forks else "the file asks for the end of the process"
         return Finding("K005", message, "remove that call", file=str(file), line=line, column=column)
     return None
 

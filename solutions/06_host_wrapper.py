@@ -46,7 +46,8 @@ def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None =
     |          | a tensor of x's shape and device         | another shape or device             | ValueError |
     |          | of x's dtype                             | another dtype                       | TypeError  |
     |          | contiguous: a copy of it would not do    | not contiguous                      | ValueError |
-    |          | x or y itself, or memory of its own      | overlapping a part of x or y        | ValueError |
+    |          | x or y itself, or memory of its own      | overlapping a part of a contiguous  | ValueError |
+    |          |                                          | x or y                              |            |
     """
     # A tensor as factor would make the host wait for the device to learn its value.
     if not isinstance(a, int | float):

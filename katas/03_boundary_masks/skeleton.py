@@ -44,8 +44,8 @@ def shift_kernel(x_ptr, y_ptr, n, k, fill, BLOCK_SIZE: tl.constexpr):
 def shift(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
     """Return y with y[i] = x[i - k] where x has an element i - k, and fill elsewhere.
 
-    Accepted: x contiguous, of one dimension, in float32, float16 or bfloat16; it may be empty. Any integer k, also one
-    that shifts everything out. Any number as fill; it is rounded to the dtype of x.
+    Accepted: x contiguous, of one dimension, in float32, float16 or bfloat16; it may be empty. Any 64-bit integer k,
+    also one that shifts everything out. Any number as fill; it is rounded to the dtype of x.
     Refused: other dimensions, or an x that is not contiguous (ValueError); other dtypes, or a k that is no integer
     (TypeError).
     """

@@ -44,6 +44,7 @@ CASES = [
     Case("tiny numbers", stage="numerics", shape=(64, 100), dtype=F32, values="tiny"),
     Case("near the largest float32", stage="numerics", shape=(6, 100), dtype=F32, values="near the largest"),
     Case("infinities", stage="numerics", shape=(6, 100), dtype=F16, values="infinities"),
+    Case("infinities in float32", stage="numerics", shape=(6, 100), dtype=F32, values="infinities"),
 ]
 
 

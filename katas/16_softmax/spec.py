@@ -55,6 +55,9 @@ CASES = [
     Case("sums of 1000 bfloat16 values", stage="numerics", shape=(40, 1000), dtype=BF16, values="close together"),
     Case("some logits are -inf", stage="numerics", shape=(64, 100), dtype=F32, values="some -inf"),
     Case("a row of -inf", stage="numerics", shape=(6, 100), dtype=F16, values="a row of -inf"),
+    # Past what float16 can hold: a large negative number in place of -inf shows.
+    Case("a row of -inf in float32", stage="numerics", shape=(6, 100), dtype=F32, values="a row of -inf"),
+    Case("below -1e30 in float32", stage="numerics", shape=(6, 100), dtype=F32, values=-3e30),
     Case("a logit is +inf", stage="numerics", shape=(6, 100), dtype=F16, values="one inf"),
     Case("a logit is NaN", stage="numerics", shape=(6, 100), dtype=F16, values="one nan"),
 ]
@@ -72,7 +75,7 @@ def make_inputs(case: Case, *, seed: int, device: torch.device) -> tuple[torch.T
 
 def _set_values(x: torch.Tensor, values: str | float) -> torch.Tensor:
     if isinstance(values, float):
-        return x + values
+        return x + values if abs(values) < 1e6 else x.abs() * values
     if values == "tiny":
         return x * 1e-30
     if values == "close together":

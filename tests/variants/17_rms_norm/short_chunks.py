@@ -8,6 +8,9 @@ import triton.language as tl
 # Elements of a row that a program holds at a time; longer rows take several chunks.
 LONGEST_CHUNK = 128
 
+# The first axis of a grid ends there.
+MOST_ROWS = 2**31 - 1
+
 
 @triton.jit
 def rms_norm_kernel(
