@@ -173,6 +173,7 @@ _KINDS = {
     "float64": "pass a Python float: float(a)",
     "list": "pass the elements one by one, or a tensor",
     "Size": "pass the sizes one by one: x.shape[0], x.shape[1]",
+    "str": "a string is for the compiler alone: mark its parameter with tl.constexpr, or pass a value",
     "dtype": "a kernel takes a dtype from its pointers, or as a constexpr such as tl.float32",
 }
 
