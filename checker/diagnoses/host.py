@@ -42,8 +42,8 @@ ENTRIES = (
         "values",
         "it costs more than it may",
         """
-        The answer may be right, but it takes more calls, elements, rounds, binaries or configurations than the task allows.
-        What is run before every change must be cheap enough to be run.
+        The answer may be right, but it takes more calls, elements, rounds, binaries or configurations than the task
+        allows. What is run before every change must be cheap enough to be run.
         """,
         """
         for n in range(10_000):
