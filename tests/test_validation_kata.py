@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -69,17 +72,19 @@ def test_the_line_that_refuses_a_right_kernel_is_shown() -> None:
 
 
 def test_a_protocol_that_breaks_has_neither_accepted_nor_refused() -> None:
-    lab, module = Lab(open_gpu("h200"), SPEC), load_module(ROOT / "solutions" / "07_validation.py")
-    module.validate = lambda candidate: candidate.no_such_thing
     with pytest.raises(AttributeError):
-        SPEC.probes(random.Random(1))[-1].examine(module, lab)
+        examined(lambda candidate: candidate.no_such_thing, -1)
 
 
 def test_elements_are_counted_as_calls_are() -> None:
-    lab, module = Lab(open_gpu("h200"), SPEC), load_module(ROOT / "solutions" / "07_validation.py")
     large = torch.zeros(SPEC.ELEMENTS)
-    module.validate = lambda candidate: candidate(1.0, large, large)
-    first = SPEC.probes(random.Random(1))[0]
-    assert first.examine(module, lab) is None
-    module.validate = lambda candidate: (candidate(1.0, large[:1], large[:1]), candidate(1.0, large, large))
-    assert first.examine(module, lab).code == "K663"
+    assert examined(lambda candidate: candidate(1.0, large, large), 0) is None
+    both = examined(lambda candidate: [candidate(1.0, x, x) for x in (large[:1], large)], 0)
+    assert both.code == "K663"
+
+
+def examined(validate: Callable[[Any], Any], which: int) -> Any:
+    """What a probe says of a module that holds this protocol."""
+    module = ModuleType("protocol")
+    vars(module).update(validate=validate, __file__=__file__)
+    return SPEC.probes(random.Random(1))[which].examine(module, Lab(open_gpu("h200"), SPEC))
