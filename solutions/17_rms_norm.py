@@ -51,7 +51,8 @@ def rms_norm_kernel(
         offs_n = start + offs
         mask = offs_n < N
         # 0 is the identity of the sum. In float16 a square would end at 65504: widen before multiplying.
-        x = tl.load(x_row + offs_n * stride_xn, mask=mask, other=0.0).to(tl.float32)
+        # evict_last asks the cache to keep it: the second pass wants it again.
+        x = tl.load(x_row + offs_n * stride_xn, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         squares += x * x
 
     # Over the N elements that exist, however many lanes took part.

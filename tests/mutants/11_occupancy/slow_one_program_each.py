@@ -2,6 +2,8 @@
 # One program a multiprocessor: it waits for its load, and nobody works meanwhile.
 """A copy with three dials: how many programs a multiprocessor gets, how large their blocks are, how many warps work."""
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -32,8 +34,12 @@ PROGRAMS_PER_SM, BLOCK_SIZE, NUM_WARPS = 1, 2048, 4
 
 def multiprocessors() -> int:
     """Multiprocessors (SMs) of the chip that kernels run on."""
-    driver = triton.runtime.driver.active
-    return int(driver.utils.get_device_properties(driver.get_current_device())["multiprocessor_count"])
+    return _multiprocessors(triton.runtime.driver.active.get_current_device())
+
+
+@functools.cache  # the driver takes a millisecond to answer, longer than the copy
+def _multiprocessors(device: int) -> int:
+    return int(triton.runtime.driver.active.utils.get_device_properties(device)["multiprocessor_count"])
 
 
 def grid_stride_copy(
