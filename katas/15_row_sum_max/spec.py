@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,22 @@ def reference(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def torch_op(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """PyTorch's own: two operations, each of which reads x."""
+    return x.sum(dim=1), x.amax(dim=1)
+
+
+def timed_inputs(case: Case, draw: Callable[[tuple[int, ...], torch.dtype], torch.Tensor]) -> tuple[torch.Tensor]:
+    """What a speed case calls with: large, and drawn by `draw(shape, dtype)`."""
+    return (draw(case.shape, case.dtype),)
+
+
+def expected_at(indices: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The reference at indices of both results, which are as long as x has rows."""
+    rows = x[indices].double()
+    return rows.sum(dim=1), rows.amax(dim=1)
+
+
+def eager(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What one would write without Triton."""
     return x.sum(dim=1), x.amax(dim=1)
 
 
