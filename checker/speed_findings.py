@@ -46,12 +46,19 @@ def judge(subject: Subject, result: SpeedResult) -> list[Finding]:
         return []
     main = result.counted.main
     launch = str(main) if main is not None else None
-    if not result.causes:
+    causes = result.causes
+    if result.threshold.to == "bytes":
+        # Bytes are what is judged, whether or not they cost time here.
+        causes = tuple(sorted(causes, key=lambda cause: cause.code not in ("K801", "K802")))
+    line = main.line if main is not None else entry_line
+    if result.threshold.to == "bytes" and (not causes or causes[0].code not in ("K801", "K802")):
+        advice = "Keep what was loaded: read each input as often as you must, and write nothing but the result."
+        return [Finding("K801", _gap(result), advice, file, line, case=result.case, launch=launch, details=facts)]
+    if not causes:
         message = f"{_gap(result)}; what limits it is {result.counted.limiter}"
         advice = "Change one thing at a time, block size and number of warps first, and look what the time does."
-        line = main.line if main is not None else entry_line
         return [Finding("K810", message, advice, file, line, case=result.case, launch=launch, details=facts)]
-    first, *others = result.causes
+    first, *others = causes
     also = tuple(f"also: {cause.message} ({cause.code}; about {cause.us:.0f} us without)" for cause in others[:2])
     message = f"{_gap(result)}. {first.message[0].upper()}{first.message[1:]}"
     if first.us > 0:

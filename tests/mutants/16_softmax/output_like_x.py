@@ -1,4 +1,4 @@
-# expect: K601
+# expect: K602
 # empty_like keeps the strides of a transposed view, and the kernel stores as if y were contiguous.
 """Row softmax in five steps that are a pattern for every reduction: load, reduce, map, reduce, store."""
 
@@ -59,7 +59,7 @@ def softmax_kernel(
 
     # Step 5, divide and store.
     y = numerator / denominator
-    tl.store(y_ptrs, y.to(y_ptr.dtype.element_ty), mask=mask)  # here
+    tl.store(y_ptrs, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
