@@ -1,4 +1,4 @@
-# expect: K601
+# expect: K602
 # out is allocated like the x that was handed in, whose strides it keeps.
 """A host wrapper with a contract: what it accepts it computes, what it does not it refuses, and nothing in between."""
 
@@ -28,7 +28,7 @@ def saxpy_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
     y = tl.load(y_ptr + offs, mask=mask).to(tl.float32)
     out = a * x + y
-    tl.store(out_ptr + offs, out.to(out_ptr.dtype.element_ty), mask=mask)  # here
+    tl.store(out_ptr + offs, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:

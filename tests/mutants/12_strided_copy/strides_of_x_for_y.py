@@ -1,4 +1,4 @@
-# expect: K402
+# expect: K601
 # y is addressed by the strides of x.
 """A copy in two dimensions, which follows the strides of its source wherever they lead."""
 

@@ -1,4 +1,4 @@
-# expect: K601
+# expect: K602
 # empty_like keeps the strides of x.t(), and the kernel stores as if y were contiguous.
 """Matrix transpose: the same tile, read with one pair of strides and written with another."""
 
@@ -49,7 +49,7 @@ def transpose_kernel(
     y_ptrs = y_ptr + offs_m[:, None] * stride_ym + offs_n[None, :] * stride_yn
 
     # The tile still has the shape of x's tile, so the same lanes exist.
-    tl.store(y_ptrs, tile, mask=x_mask)  # here
+    tl.store(y_ptrs, tile, mask=x_mask)
 
 
 def transpose(x: torch.Tensor) -> torch.Tensor:
