@@ -6,7 +6,7 @@ import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,11 +19,15 @@ from checker.findings import Finding
 from checker.limits import LimitReachedError
 from checker.observe import Observer
 from checker.originals import Originals
+from checker.source import read_source
 from checker.vgpu.authors import Authors
 from checker.vgpu.driver import Session, VirtualGpu
 from checker.vgpu.errors import VirtualGpuError
 
 __all__ = ["Run", "Subject", "argument_names", "call", "copied", "open_gpu", "outputs_of", "place", "which_result"]
+
+_LOOKS_AT_BINARIES = re.compile(r"\b(warmup|n_regs|n_spills|n_max_threads|metadata|asm|knobs)\b")
+"""Names under which Triton shows what it compiled."""
 
 
 @lru_cache
@@ -54,6 +58,11 @@ class Subject:
     storers: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     suspects: set[str] = field(default_factory=set)
+
+    @cached_property
+    def brief(self) -> bool:
+        """Whether cases may stop compiling where values are settled: not if the file looks at what was compiled."""
+        return not _LOOKS_AT_BINARIES.search(read_source(self.file))
 
     @property
     def vgpu(self) -> VirtualGpu:

@@ -7,6 +7,7 @@ follows from it is not reported again.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +26,31 @@ from checker.values import wrong_values
 from checker.vgpu.errors import VirtualGpuError
 
 __all__ = [
-    "Predictions", "Run", "Subject", "call", "check_case", "check_predictions", "check_probe", "check_refusal",
-    "judge_authors", "open_gpu", "outputs_of", "unsteady", "wrong_values",
+    "Predictions", "Run", "Subject", "briefly", "call", "check_case", "check_predictions", "check_probe",
+    "check_refusal", "judge_authors", "open_gpu", "outputs_of", "settle", "unsteady", "wrong_values",
 ]  # fmt: skip
 
 
 def check_case(subject: Subject, case: Case, seed: int) -> list[Finding]:
-    """Every finding of one case: none, or the one root cause. Limits that strike while it runs pass through."""
+    """Every finding of one case: none, or the one root cause. Limits that strike while it runs pass through.
+
+    Compiles no further than its values need; `settle` makes up for it.
+    """
+    with briefly(subject):
+        return _check_case(subject, case, seed)
+
+
+def briefly(subject: Subject) -> AbstractContextManager[None]:
+    """Inside the block nothing is compiled further than its values need, unless the file looks at what was compiled."""
+    return subject.vgpu.brevity.briefly() if subject.brief else nullcontext()
+
+
+def settle(subject: Subject) -> None:
+    """Compile to the end what may need more of the chip than what the cases compiled so; raises what is refused."""
+    subject.vgpu.brevity.settle()
+
+
+def _check_case(subject: Subject, case: Case, seed: int) -> list[Finding]:
     own_seed = case_seed(seed, case.id)
     device = torch.device("cpu")
     inputs = tuple(subject.spec.make_inputs(case, seed=own_seed, device=device))

@@ -189,6 +189,7 @@ class KataSession:
     def judge(self, nodeid: str, kind: str, what: Any) -> None:
         """Judge one case, refusal or the predictions. Findings fail the test with a short text."""
         findings: list[Finding] = []
+        self._undecided = ""
         with reading_compiler_output():
             try:
                 with (
@@ -199,17 +200,14 @@ class KataSession:
                     findings = self._judge(nodeid, kind, what)
             except KeyboardInterrupt:
                 raise
-            except (
-                BaseException
-            ) as error:  # whatever a file raises is a finding, also what pytest would take for a skip
+            except BaseException as error:  # also what pytest would take for a skip
                 findings = [from_exception(error, self.file)]
-        if kind == "probe" and what.stage != "values":
-            findings = [replace(f, stage_override=what.stage) for f in findings]
-        if kind == "probe":
-            findings = [replace(f, case=f.case or what.id) for f in findings]
-        if kind == "speed":
-            # What shows at the timed size alone is found by this stage, whatever it is.
-            findings = [replace(f, stage_override="speed", case=f.case or what[0].id) for f in findings]
+        if kind in ("probe", "speed"):
+            asked, stage = (what, what.stage) if kind == "probe" else (what[0], "speed")
+            findings = [replace(f, case=f.case or asked.id) for f in findings]
+            if stage == "speed":
+                # What shows at the timed size alone is found by this stage, whatever it is.
+                findings = [replace(f, stage_override=stage) for f in findings]
         if not findings:
             self._tell_slips()
             if self._undecided:
@@ -243,6 +241,7 @@ class KataSession:
             return list(judge.check_case(subject, what, self.seed)) or self._on_chip(subject, what)
         if kind == "refusal":
             return list(judge.check_refusal(subject, what))
+        self._settle(judge, subject)
         if kind == "probe":
             return list(judge.check_probe(subject, what))
         if kind == "fairness":
@@ -252,6 +251,12 @@ class KataSession:
         predictions = judge.check_predictions(subject, self.seed)
         self._reasons[nodeid] = f"{predictions.right} of {predictions.total} right"
         return list(predictions.findings)
+
+    def _settle(self, judge: ModuleType, subject: Any) -> None:
+        """Compile to the end what the cases left out, on the compiler's time and not on that of the test at hand."""
+        limits.compiling(True, self._compiling)
+        judge.settle(subject)
+        limits.compiling(False, self._compiling)
 
     def _on_chip(self, subject: Any, case: Any) -> list[Finding]:
         """The values of a case that passed on the virtual GPU, computed on the real one where that was asked for."""

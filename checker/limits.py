@@ -20,6 +20,7 @@ __all__ = [
     "LimitReachedError",
     "MemoryLimitReachedError",
     "ProcessEndedError",
+    "ProcessForkedError",
     "TimeLimitReachedError",
     "budget",
     "no_exit",
@@ -58,6 +59,10 @@ class ProcessEndedError(LimitReachedError):
     """The learner's code asked for the end of the process."""
 
 
+class ProcessForkedError(ProcessEndedError):
+    """Something asked for a copy of the process."""
+
+
 @contextlib.contextmanager
 def no_exit() -> Iterator[None]:
     """Turn `os._exit`, `os.abort` and `os.fork` into an exception with a line. What goes round them still works."""
@@ -66,7 +71,7 @@ def no_exit() -> Iterator[None]:
         raise ProcessEndedError(f"exit status {status}")
 
     def forked() -> NoReturn:
-        raise ProcessEndedError("a second process would judge the same file again")
+        raise ProcessForkedError("a second process would judge the same file again")
 
     originals = os._exit, os.abort, os.fork
     os._exit = os.abort = ended

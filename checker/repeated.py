@@ -76,10 +76,11 @@ def check_fairness(subject: judge.Subject, seed: int) -> list[Finding]:
     """Every sign, by any case or by calls made again, that a result is not the work of the file's kernels."""
     if subject.unfair:
         return list(subject.unfair)
-    for case in _chosen(subject, seed):
-        found = _again(subject, case, seed)
-        if found:
-            return [found]
+    with judge.briefly(subject):
+        for case in _chosen(subject, seed):
+            found = _again(subject, case, seed)
+            if found:
+                return [found]
     return []
 
 

@@ -22,6 +22,7 @@ from triton.backends.compiler import GPUTarget
 
 from checker.vgpu import specs
 from checker.vgpu.binding import bind, checked_grid, require_allocator
+from checker.vgpu.brief import Brevity, complete
 from checker.vgpu.clock import Estimate, estimate
 from checker.vgpu.errors import VirtualGpuError
 from checker.vgpu.executor import Executor
@@ -34,7 +35,7 @@ from checker.vgpu.timeline import Clock, Duration
 from checker.vgpu.trace import LaunchTrace
 from checker.vgpu.views import Buffer
 
-__all__ = ["Session", "VirtualGpu", "active"]
+__all__ = ["Session", "VirtualGpu", "active", "line_in"]
 
 # Each chip is a device of its own to Triton, whose caches are keyed by device number; no real one is this high.
 _FIRST_DEVICE = 4096
@@ -108,8 +109,18 @@ class VirtualGpu:
         self.device = _FIRST_DEVICE + list(specs.CHIPS).index(self.spec.key)
         self.utils = Utilities(self.spec)
         self.session = Session()
+        self.brevity = Brevity()
         self._tuned = False
         self._tuning = False
+
+    @contextmanager
+    def instead(self) -> Iterator[VirtualGpu]:
+        """Triton's active driver inside the block; the one before takes the launches again afterwards."""
+        before = triton.runtime.driver.active
+        try:
+            yield self.activate()
+        finally:
+            triton.runtime.driver.set_active(before)
 
     def activate(self) -> VirtualGpu:
         """Becomes Triton's active driver for the rest of the process."""
@@ -198,12 +209,14 @@ class VirtualGpu:
         if self.session.tuning == "first" and self._tuned:
             elapsed = float("inf")
         else:
+            # The first is taken whatever it needs: not worth compiling it to the end to learn how long that is.
+            brief = self.session.tuning == "first" and self.brevity.on
             self._tuning = True
             try:
                 call()
-                start = self.clock.now_us
+                start = 0.0 if brief else self.clock.now_us
                 call()
-                elapsed = (self.clock.now_us - start) / 1e3
+                elapsed = 1.0 if brief else (self.clock.now_us - start) / 1e3
             finally:
                 self._tuning = False
             self._tuned = True
@@ -217,6 +230,10 @@ class VirtualGpu:
         """Runs one launch and appends its trace to the session."""
         if not self._tuning:
             self._tuned = False
+        if kernel.brief and self.brevity.on:
+            self.brevity.owe(kernel, source, metadata)
+        elif kernel.brief:
+            complete(kernel, source, metadata)
         names = list(source.signature)
         bound = dict(zip(names, args, strict=False))
         function = source.fn.fn if hasattr(source.fn, "fn") else source.fn
@@ -228,11 +245,11 @@ class VirtualGpu:
             num_stages=getattr(metadata, "num_stages", 1),
             registers=kernel.registers,
             spills=kernel.stack_bytes,
-            shared_bytes=metadata.shared,
+            shared_bytes=kernel.shared_bytes,
             file=function.__code__.co_filename if hasattr(function, "__code__") else "",
             line=function.__code__.co_firstlineno if hasattr(function, "__code__") else 0,
         )
-        trace.called_at = _line_in(trace.file)
+        trace.called_at = line_in(trace.file)
         trace.kernel_handle = kernel
         self.session.launches.append(trace)
         if 0 in trace.grid:
@@ -283,7 +300,13 @@ class VirtualGpu:
         executor.run()
         trace.same_bytes = memory.races.same_bytes
         warm = self.session.l2.touch(buffers, self.spec)
-        duration = Duration(lambda: self._profile(kernel, values, buffers, trace, warm).us)
+
+        def elapsed() -> float:
+            if kernel.brief:
+                complete(kernel, source, metadata)
+            return self._profile(kernel, values, buffers, trace, warm).us
+
+        duration = Duration(elapsed)
         self.clock.launch(duration)
         replays.keep(key, state, trace, duration, [buffers[number].tensor for number in memory.changed])
 
@@ -309,6 +332,7 @@ class VirtualGpu:
         """Counts on a few programs what the launch costs, and makes a time of it."""
         memory = UntrackedMemory(buffers, self.session.shadows, trace.grid)
         memory.stores = stores
+        trace.registers, trace.spills, trace.shared_bytes = kernel.registers, kernel.stack_bytes, kernel.shared_bytes
         counted = replace(trace, accesses=[], violations=[], notes=[], prints=[])
         profiler = Profiler(kernel.parsed(), kernel.analyses, memory, counted, values)
         sampled = _sample(trace.programs, self.session.sample)
@@ -346,9 +370,9 @@ def _in_do_bench() -> bool:
     return False
 
 
-def _line_in(file: str) -> int | None:
-    """The line of a file that is being executed, nearest to the launch."""
-    frame: FrameType | None = sys._getframe(2)
+def line_in(file: str) -> int | None:
+    """The line of a file that is being executed, nearest to the caller; None if none is."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else None

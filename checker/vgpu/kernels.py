@@ -12,7 +12,10 @@ from checker.vgpu import parser, places, resources, ttir
 from checker.vgpu.analysis import Analysis, analyse
 from checker.vgpu.specs import GpuSpec
 
-__all__ = ["Kernel", "Utilities", "attach"]
+__all__ = ["BRIEF", "Kernel", "Utilities", "attach"]
+
+BRIEF = b"compiled to TTIR only"
+"""What stands in a binary's place where there is none (`brief.py`)."""
 
 # Columns in TTIR count from 0 before Triton 3.9 and from 1 since.
 _COLUMN_BASE = 0 if tuple(int(p) for p in triton.__version__.split(".")[:2]) < (3, 9) else 1
@@ -26,9 +29,16 @@ class Kernel:
     files: dict[str, str] = field(default_factory=dict)
     registers: int = 0
     stack_bytes: int = 0
+    shared_bytes: int = 0
+    brief: bool = False
     module: ttir.Module | None = None
     analyses: dict[str, Analysis] = field(default_factory=dict)
     fusion: bool = True
+
+    def take(self, whole: Kernel) -> None:
+        """Becomes what `whole` is: this kernel, compiled to the end."""
+        self.files, self.brief = whole.files, False
+        self.registers, self.stack_bytes, self.shared_bytes = whole.registers, whole.stack_bytes, whole.shared_bytes
 
     def text(self, ending: str) -> str:
         """The intermediate representation whose file name ends so ("ttir", "ptx", …)."""
@@ -70,7 +80,7 @@ class Utilities:
 
     def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         """(module, function, registers, spills, threads a block may have), as the real driver answers."""
-        kernel = Kernel(name)
+        kernel = Kernel(name, shared_bytes=shared, brief=binary == BRIEF)
         found = resources.from_cubin(binary) if isinstance(binary, bytes) else resources.Resources(0, 0)
         kernel.registers, kernel.stack_bytes = found.registers, found.stack_bytes
         spec = self.spec
