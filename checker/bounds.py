@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from checker.cases import Case
 from checker.vgpu.specs import GpuSpec
 
-__all__ = ["Bound", "arithmetic_of", "bound"]
+__all__ = ["Bound", "arithmetic_of", "bound", "peak_tflop_per_s"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,16 @@ def bound(spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dt
     written may also still lie in L2 when the kernel ends, as much as fits. FLOPs count at the tensor cores' peak for
     float16, bfloat16 and tf32, else at that of the ordinary units.
     """
-    half, tf32 = spec.fp16_tensor_tflop_per_s, spec.tf32_tensor_tflop_per_s
-    tensor = {"float16": half, "bfloat16": half, "tf32": tf32}.get(dtype, 0.0)
-    arithmetic = flops / ((tensor or spec.fp32_tflop_per_s) * 1e6)
+    arithmetic = flops / (peak_tflop_per_s(spec, dtype) * 1e6)
     memory = least_bytes / (spec.copy_gb_per_s * 1e3)
     fastest = (least_bytes - min(written_bytes, spec.l2_bytes)) / (spec.dram_gb_per_s * 1e3)
     return Bound(max(memory, arithmetic), max(fastest, arithmetic), "memory" if memory >= arithmetic else "arithmetic")
+
+
+def peak_tflop_per_s(spec: GpuSpec, dtype: str) -> float:
+    """The rate that a chip computes in `dtype` at: its tensor cores' where they know it, else the ordinary units'."""
+    half, tf32 = spec.fp16_tensor_tflop_per_s, spec.tf32_tensor_tflop_per_s
+    return {"float16": half, "bfloat16": half, "tf32": tf32}.get(dtype) or spec.fp32_tflop_per_s
 
 
 def arithmetic_of(case: Case) -> str:

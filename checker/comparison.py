@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from checker import judge
-from checker.bounds import Bound, arithmetic_of, bound
+from checker.bounds import Bound, arithmetic_of, bound, peak_tflop_per_s
 from checker.cost import count
 from checker.occupancy import occupancy
 from checker.sweep import sweep
@@ -71,12 +71,11 @@ def _bound(spec: ModuleType, case: Any, chip: GpuSpec) -> dict[str, Any]:
     read = sum(value.numel() * value.element_size() for value in drawn(spec, case) if isinstance(value, torch.Tensor))
     dtype = arithmetic_of(case)
     found: Bound = bound(chip, least_bytes=least, written_bytes=max(0, least - read), flops=flops, dtype=dtype)
-    half, tf32 = chip.fp16_tensor_tflop_per_s, chip.tf32_tensor_tflop_per_s
     return {
         "bound_us": round(found.us, 3),
         "bound_by": found.by,
         "peak_gb_per_s": round(chip.copy_gb_per_s),
-        "peak_tflop_per_s": {"float16": half, "bfloat16": half, "tf32": tf32}.get(dtype, chip.fp32_tflop_per_s),
+        "peak_tflop_per_s": peak_tflop_per_s(chip, dtype),
     }
 
 

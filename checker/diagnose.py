@@ -16,7 +16,7 @@ from typing import Any
 from checker.compile_diagnosis import compile_finding, lowering_finding
 from checker.findings import Finding
 from checker.launch_diagnosis import host_finding, unsupported_reference
-from checker.limits import MemoryLimitReachedError, ProcessEndedError, TimeLimitReachedError
+from checker.limits import MemoryLimitReachedError, ProcessEndedError, ProcessForkedError, TimeLimitReachedError
 from checker.loading import ForbiddenImportError, LoadError
 from checker.source import frames_in, read_source
 
@@ -143,7 +143,7 @@ def _limit(exc: BaseException, file: Path) -> Finding | None:
             details=(text.strip().splitlines()[-1][:200],) if text.strip() else (),
         )
     if isinstance(exc, SystemExit | ProcessEndedError):
-        forks = "second process" in str(exc)
+        forks = isinstance(exc, ProcessForkedError)
         message = "the file starts a second process" if forks else "the file asks for the end of the process"
         return Finding("K005", message, "remove that call", file=str(file), line=line, column=column)
     return None

@@ -258,21 +258,17 @@ def unwritten(
         else:
             advice = "Check the offsets and the mask of the store: which elements does no program own?"
     shown = ", ".join(str(_unravel(i, shape)) for i in indices[:4])
-    where: tuple[str, int | None, int | None] = (file, None, None)
+    line = launch.line if launch else 0
     if too_few and launch is not None and launch.called_at is not None:
         # Whole blocks, each stored where it should be: there are too few of them.
-        where = (launch.file, launch.called_at, None)
-    elif place is not None:
-        where = (place.file, place.line, place.column)
-    elif launch is not None and launch.file:
-        where = (launch.file, launch.line or None, None)
+        place, line = None, launch.called_at
     return Finding(
         "K404",
         message,
         advice,
-        file=where[0],
-        line=where[1],
-        column=where[2],
+        file=place.file if place else (launch.file if launch and launch.file else file),
+        line=place.line if place else (line or None),
+        column=place.column if place else None,
         case=case,
         launch=str(launch) if launch else None,
         details=(f"first unwritten indices {shown}",),

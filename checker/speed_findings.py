@@ -15,6 +15,9 @@ __all__ = ["judge", "notes"]
 # A measured time may fall short of the physical bound by so much before it is impossible: clocks have a resolution.
 _SLACK = 0.97
 
+# Diagnoses of a kernel that moves too many bytes.
+_OF_BYTES = frozenset({"K801", "K802"})
+
 _AGAINST = {
     "bound": "the bound, {us:.0f} us",
     "reference": "the solution, {us:.0f} us",
@@ -46,12 +49,12 @@ def judge(subject: Subject, result: SpeedResult) -> list[Finding]:
         return []
     main = result.counted.main
     launch = str(main) if main is not None else None
+    line = main.line if main is not None else entry_line
     causes = result.causes
     if result.threshold.to == "bytes":
         # Bytes are what is judged, whether or not they cost time here.
-        causes = tuple(sorted(causes, key=lambda cause: cause.code not in ("K801", "K802")))
-    line = main.line if main is not None else entry_line
-    if result.threshold.to == "bytes" and (not causes or causes[0].code not in ("K801", "K802")):
+        causes = tuple(sorted(causes, key=lambda cause: cause.code not in _OF_BYTES))
+    if result.threshold.to == "bytes" and not any(cause.code in _OF_BYTES for cause in causes):
         advice = "Keep what was loaded: read each input as often as you must, and write nothing but the result."
         return [Finding("K801", _gap(result), advice, file, line, case=result.case, launch=launch, details=facts)]
     if not causes:

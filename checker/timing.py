@@ -6,13 +6,12 @@ store; L2 is flushed before each round, and what PyTorch does in the wrapper mov
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from triton import knobs
 
 from checker.cases import Case
 from checker.vgpu.aten import Eager, Operation
-from checker.vgpu.driver import VirtualGpu
+from checker.vgpu.driver import VirtualGpu, line_in
 from checker.vgpu.lazy import LazyDraw
 from checker.vgpu.timeline import Duration
 from checker.vgpu.trace import LaunchTrace
@@ -125,7 +124,7 @@ class VirtualRounds:
         first = self.first if self._round == 0 else Call()
 
         def charge(operation: Operation) -> None:
-            first.operations.append((operation, _line_in(str(self.file))))
+            first.operations.append((operation, line_in(str(self.file)) or 0))
             self.session.clock.launch(Duration(lambda: operation.us))
 
         with Eager(self.gpu.spec, charge), _stopwatch() as watch:
@@ -248,12 +247,3 @@ def check_elements(
         return None
     at = int(wrong.to(torch.uint8).argmax())
     return Wrong(int(indices[at]), float(got[at]), float(want[at]))
-
-
-def _line_in(file: str) -> int:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_filename == file:
-            return frame.f_lineno
-        frame = frame.f_back
-    return 0

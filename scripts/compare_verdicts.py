@@ -111,17 +111,15 @@ def main() -> int:
     result: dict[str, Any] = {}
     waiting = {}
     with ThreadPoolExecutor(WORKERS) as pool:
-        todo = [(kata, ROOT / "solutions" / f"{kata}.py", asked.repeat, "") for kata in katas]
+        todo = {f"{kata}/solution": (kata, ROOT / "solutions" / f"{kata}.py", asked.repeat, "") for kata in katas}
         for kata in katas:
             slow = sorted((ROOT / "tests" / "mutants" / kata).glob("slow_*.py"))
-            todo += [(kata, path, 1, "test_performance.py") for path in slow]
-        for kata, file, times, tests in todo:
-            name = f"{kata}/{file.stem if tests else 'solution'}"
+            todo |= {f"{kata}/{path.stem}": (kata, path, 1, "test_performance.py") for path in slow}
+        for name, (kata, file, times, tests) in todo.items():
             result[name] = {"measured": [check(kata, file, "cuda", tests) for _ in range(times)]}
             print(f"{name:50s} measured {' '.join(r['verdict'] for r in result[name]['measured'])}", flush=True)
             asked.output.write_text(json.dumps(result, indent=1) + "\n")
-        for kata, file, _, tests in todo:
-            name = f"{kata}/{file.stem if tests else 'solution'}"
+        for name, (kata, file, _, tests) in todo.items():
             waiting[name] = pool.submit(check, kata, file, "virtual", tests)
         for name, future in waiting.items():
             result[name]["modelled"] = future.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -213,21 +213,25 @@ def _no_twins(module: ModuleType, _: Lab) -> Fault | None:
 
 def _fits_chip(chip: str, module: ModuleType, _: Lab) -> Fault | None:
     """Every configuration that is left for a large product compiles for the chip and fits it."""
-    tuner, active = tuner_of(module), triton.runtime.driver.active
-    gpu = VirtualGpu(chip).activate()
-    try:
-        for config in _kept(tuner, SHAPES[0]):
-            try:
-                with _only(tuner, config), gpu.record():
-                    module.matmul_add_(*(torch.zeros(16, 16, dtype=F16) for _ in range(3)))
-            except OutOfResources as error:
+    with VirtualGpu(chip).instead() as gpu:
+        for config in _kept(tuner_of(module), SHAPES[0]):
+            excess = _excess(module, config, gpu)
+            if excess is not None:
                 return Fault(
                     "K665",
-                    f"on {gpu.spec.name} {config} does not fit: {error}",
+                    f"on {gpu.spec.name} {config} does not fit: {excess}",
                     "fewer stages or a shorter BLOCK_SIZE_K; or prune it where it does not fit",
                 )
-    finally:
-        triton.runtime.driver.set_active(active)
+    return None
+
+
+def _excess(module: ModuleType, config: Any, gpu: VirtualGpu) -> OutOfResources | None:
+    """What the tuned kernel of a module asks for beyond the active chip with this configuration; None if it fits."""
+    try:
+        with _only(tuner_of(module), config), gpu.record():
+            module.matmul_add_(*(torch.zeros(16, 16, dtype=F16) for _ in range(3)))
+    except OutOfResources as error:
+        return error
     return None
 
 
@@ -255,18 +259,12 @@ def _tunes_anew(axis: int, module: ModuleType, lab: Lab) -> Fault | None:
 
 def _regret(chip: str, shape: tuple[int, int, int], module: ModuleType, _: Lab) -> Fault | None:
     """The best of the space against the best of an exhaustive search, by modelled time."""
-    tuner, active = tuner_of(module), triton.runtime.driver.active
-    gpu = VirtualGpu(chip).activate()
+    tuner = tuner_of(module)
     times: dict[str, float] = {}
-    try:
+    with VirtualGpu(chip).instead() as gpu:
         for config in _kept(tuner, shape):
-            try:
-                with _only(tuner, config):
-                    times[str(config)] = modelled_us(module.matmul_add_, shape, gpu)
-            except OutOfResources:
-                continue
-    finally:
-        triton.runtime.driver.set_active(active)
+            with suppress(OutOfResources), _only(tuner, config):
+                times[str(config)] = modelled_us(module.matmul_add_, shape, gpu)
     best = BEST[chip, shape]
     mine = min(times.values(), default=float("inf"))
     if mine <= best * (1 + REGRET):
@@ -314,16 +312,7 @@ def questions(draw: random.Random) -> list[Question]:
 
 def _really_fits(block_m: int, block_n: int, block_k: int, num_stages: int, chip: str, lab: Lab) -> bool:
     """Compiles the reference kernel with this tile for the chip."""
-    module = lab.reference_module
     sizes = {"BLOCK_SIZE_M": block_m, "BLOCK_SIZE_N": block_n, "BLOCK_SIZE_K": block_k, "GROUP_SIZE_M": 8}
     config = triton.Config(sizes, num_warps=8, num_stages=num_stages)
-    active = triton.runtime.driver.active
-    gpu = VirtualGpu(chip).activate()
-    try:
-        with _only(module.matmul_add_kernel, config), gpu.record():
-            module.matmul_add_(*(torch.zeros(16, 16, dtype=F16) for _ in range(3)))
-    except OutOfResources:
-        return False
-    finally:
-        triton.runtime.driver.set_active(active)
-    return True
+    with VirtualGpu(chip).instead() as gpu:
+        return _excess(lab.reference_module, config, gpu) is None

@@ -12,9 +12,9 @@ import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from checker.attempt import open_gpu
 from checker.cases import Case, Fault, Probe, Question, Refusal
 from checker.loading import load_module
+from checker.vgpu.driver import VirtualGpu
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -232,7 +232,7 @@ def probes(draw: random.Random) -> list[Probe]:
     return [Probe("tuned on an L4, float32", partial(_tunes_on, "l4", (draw.randrange(130, 250), 250, 70), F32))]
 
 
-def _tunes_on(chip: str, size: tuple[int, int, int], dtype: torch.dtype, module: ModuleType, lab: Lab) -> Fault | None:
+def _tunes_on(chip: str, size: tuple[int, int, int], dtype: torch.dtype, module: ModuleType, _: Lab) -> Fault | None:
     """Lets her tuner time what it keeps on another chip, and asks whether each of these could be launched there."""
     tuners = [value for value in vars(module).values() if type(value).__name__ == "Autotuner"]
     if not tuners:
@@ -240,15 +240,12 @@ def _tunes_on(chip: str, size: tuple[int, int, int], dtype: torch.dtype, module:
         return Fault("K666", "no kernel of this file is tuned: one tile must serve all sizes and chips", advice)
     M, N, K = size
     x, w, bias = (torch.ones(shape, dtype=dtype) for shape in ((M, K), (K, N), (N,)))
-    other, before = open_gpu(chip), open_gpu(lab.spec.key)
-    other.activate()
     _forget(tuners)
     try:
-        with other.record(timing=True, tuning="all", sample=1):
+        with VirtualGpu(chip).instead() as other, other.record(timing=True, tuning="all", sample=1):
             module.fused_linear(x, w, bias, "relu")
         timed = [pair for tuner in tuners for pair in tuner.configs_timings.items()]
     finally:
-        before.activate()
         _forget(tuners)
     for configuration, milliseconds in timed:
         if min(milliseconds if isinstance(milliseconds, list) else [milliseconds]) == float("inf"):
