@@ -60,6 +60,20 @@ def _divide(left: Array, right: Array) -> Array:
     return np.where(right == 0, -1, quotient)
 
 
+def _divide_fully(left: Array, right: Array) -> Array:
+    """Division as div.full.f32 does it: times the reciprocal, after scaling a divisor whose reciprocal has no room.
+
+    So a quotient may be off by 2 units in the last place, and x / x need not be 1 (PTX ISA, "div"). float64 is exact.
+    """
+    if np.result_type(left, right) == np.float64:
+        return np.asarray(np.divide(left, right))
+    size = np.abs(right)
+    one = np.float32(1)
+    scale = np.where(size > np.float32(2.0**126), np.float32(0.25), one)
+    scale = np.where(size < np.float32(2.0**-126), np.float32(2.0**24), scale)
+    return np.asarray((left * scale) * (one / (right * scale)))
+
+
 def _remainder(left: Array, right: Array) -> Array:
     return np.where(right == 0, left, left - _divide(left, right) * np.where(right == 0, 1, right))
 
@@ -174,8 +188,8 @@ _LIBDEVICE: dict[str, Callable[..., Any]] = {
     "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2,
     "hypot": np.hypot, "cbrt": np.cbrt, "erf": _erf, "rsqrt": lambda x: 1 / np.sqrt(x), "fmax": np.fmax,
     "fmin": np.fmin, "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "finite": np.isfinite,
-    "div_rn": np.divide, "fast_expf": np.exp, "fast_tanhf": np.tanh, "fast_dividef": np.divide, "round": lambda x:
-    np.copysign(np.floor(np.abs(x) + 0.5), x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "div_rn": np.divide, "fast_expf": np.exp, "fast_tanhf": np.tanh, "fast_dividef": lambda x, y: x * (1 / y),
+    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }  # fmt: skip
 
 
@@ -208,7 +222,7 @@ PURE: dict[str, Pure] = {
     "arith.addf": _floating(np.add),
     "arith.subf": _floating(np.subtract),
     "arith.mulf": _floating(np.multiply),
-    "arith.divf": _floating(np.divide),
+    "arith.divf": _floating(_divide_fully),
     "arith.remf": _floating(np.fmod),
     "arith.negf": _floating(np.negative),
     "arith.maxnumf": _floating(np.fmax),

@@ -50,7 +50,7 @@ CASES = [
     Case("float16 around 2000", stage="numerics", shape=(8, 300), dtype=F16, values=2000.0),
     Case("float16, squares beyond its range", stage="numerics", shape=(8, 300), dtype=F16, values="wide"),
     Case("bias nearly cancels the product", stage="numerics", shape=(8, 300), dtype=F16, values="cancelling"),
-    Case("constant rows", stage="numerics", shape=(8, 300), dtype=F32, values="constant"),
+    Case("constant rows", stage="numerics", shape=(8, 256), dtype=F32, values="constant"),
     Case("so small that eps decides", stage="numerics", shape=(8, 300), dtype=F32, values="tiny"),
     Case("NaN and infinities", stage="numerics", shape=(8, 300), dtype=F16, values="special"),
 ]

@@ -117,6 +117,20 @@ def test_one_operation_is_rounded_once(function, formula, dtype):
     assert compute(function, x, y, z).tolist() == exactly(formula, dtype, x, y, z)
 
 
+def test_division_is_a_product_with_the_reciprocal():
+    """As div.full.f32: off by 2 units in the last place at most, and a number over itself need not be 1."""
+    x, y = draw(torch.float32, seed=1), draw(torch.float32, seed=2)
+    quotient, exact = compute(_divide, x, y, x).double(), x.double() / y.double()
+    assert 0 < ((quotient - exact) / exact).abs().max() <= 2 * torch.finfo(torch.float32).eps
+    assert (compute(_divide, x, x, x) != 1).any()
+
+
+def test_division_at_the_ends_of_the_range():
+    x = torch.tensor([0.0, 1.0, -1.0, torch.inf, torch.inf, 1.0, 3e38, 1e-40])
+    y = torch.tensor([1.0, 0.0, 0.0, 2.0, torch.inf, torch.inf, 3e38, 1e-40])
+    assert torch.equal(compute(_divide, x, y, x).nan_to_num(7), (x / y).nan_to_num(7))
+
+
 def test_division_of_narrow_numbers_is_done_in_float32():
     x, y = draw(torch.float16, seed=1), draw(torch.float16, seed=2)
     assert compute(_divide, x, y, x).tolist() == exactly(lambda a, b: a / b, torch.float16, x, y)
