@@ -37,7 +37,8 @@ SPEC = specs.CHIPS["h200"]
 TEXTBOOK = Calibration(
     launch=3.0, start=0.5, dram_latency=0.6, l2_latency=0.25, dispatch=0.1, barrier=0.1, l2_bytes_per_clock=64.0,
     clocks_per_line=1.0, clocks_per_partial_sector=1.0, tensor_share=0.8, tf32_share=0.8, small_tile_share=0.5,
-    alu_share=0.9, dot_step_instructions=50.0, ramp=1.0, cold=0.5, l2_usable=0.5, sharpness=3.0, spill_factor=4.0,
+    alu_share=0.9, dot_step=0.2, dot_step_instructions=50.0, ramp=1.0, cold=0.5, l2_usable=0.5, l1_usable=0.5,
+    sharpness=3.0, spill_factor=4.0,
 )  # fmt: skip
 
 

@@ -41,6 +41,8 @@ class Calibration:
     """What tiles under 64 rows, which take mma.sync, reach of that."""
     alu_share: float = 0.86
     """Of the ALUs' rate: a chain of multiply-adds in a loop, 57.6 of 67 TFLOP/s."""
+    dot_step: float = 0.3
+    """A step of a dot loop takes at least this long: a copy to wait for, a barrier, the products. 512^3 in 64x64x32."""
     dot_step_instructions: float = 90.0
     """Instructions a warp issues around each step of a dot loop: copies, waits, barriers. Tiles of 16x16x16."""
     ramp: float = 1.8
@@ -49,6 +51,8 @@ class Calibration:
     """... and this much at least: the first access misses every cache."""
     l2_usable: float = 0.6
     """The part of L2 that keeps what will be used again while other data streams through."""
+    l1_usable: float = 0.25
+    """The part of L1 that keeps spilled registers likewise: 47 KB cost a row sum nothing, 117 KB a copy 12 %."""
     sharpness: float = 4.0
     """How sharply latency gives way to the slowest server: grid-stride copies with 1 to 16 programs an SM."""
     spill_factor: float = 18.0

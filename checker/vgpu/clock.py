@@ -4,7 +4,8 @@ A multiprocessor is a small closed queueing network. Its customers are the progr
 (occupancy); each spends some time merely waiting (latency: being started, loads on their way, barriers) and asks
 several servers for work: DRAM, L2, the tensor cores, the ALUs, the dispatcher. Two bounds hold (Denning and Buzen,
 1978): few residents deliver at most one result each in the time that a program takes alone, and many at most what the
-slowest server can. The time is the larger of the two, with a smooth change between them. The constants stand in
+slowest server can. The time is the larger of the two, with a smooth change between them. DRAM is one server for all
+multiprocessors: it bounds them together, but a program that comes alone hardly queues there. The constants stand in
 `calibration.py`; docs/model-accuracy.md says how far the model is off.
 """
 
@@ -89,7 +90,7 @@ def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False, figures: Ca
     lines = sum(site.lines for site in profile.sites)
     moved = sum(site.sectors for site in profile.sites) * 32
     partial = sum(site.partial_sectors for site in profile.sites if site.kind != "load" and site.partial_sectors > 1)
-    spilled = profile.stack_bytes * 32.0 * profile.num_warps * figures.spill_factor
+    spilled = _spilled_past_l1(profile, spec, resident, figures) * figures.spill_factor
     demands = {
         "dram": dram / (spec.copy_gb_per_s * 1e3 / active),
         "l2": (max((moved + spilled) / figures.l2_bytes_per_clock, figures.clocks_per_line * lines)
@@ -101,6 +102,8 @@ def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False, figures: Ca
     waiting = _waiting_us(profile, dram, moved, figures)
     customers = resident * (profile.num_stages if profile.pipelined_steps else 1)
     cycle = _cycle_us(demands, waiting, customers, figures)
+    # However many loads are on their way, the steps of a program follow one another.
+    cycle = max(cycle, (figures.start + figures.dot_step * profile.dot_steps) * customers / resident)
     total = figures.launch + rounds * cycle / customers
     stream = dram * programs / (spec.copy_gb_per_s * 1e3)
     total += min(figures.ramp, figures.cold + stream)
@@ -113,6 +116,16 @@ def estimate(profile: Profile, spec: GpuSpec, *, warm: bool = False, figures: Ca
         total, limiter, {**alone, "latency": waiting * rounds / customers, "launch": figures.launch},
         dram * programs, moved * programs, resident, programs / (spec.multiprocessors * fits),
     )  # fmt: skip
+
+
+def _spilled_past_l1(profile: Profile, spec: GpuSpec, resident: int, figures: Calibration) -> float:
+    """Bytes that a program spills, unless L1 keeps the stacks of all resident programs.
+
+    L1 is what shared memory leaves of a store that both divide, and other data streams through it.
+    """
+    stacks = profile.stack_bytes * 32.0 * profile.num_warps
+    left = spec.shared_bytes_per_sm - resident * profile.shared_bytes
+    return stacks if resident * stacks > figures.l1_usable * left else 0.0
 
 
 def _tensor_us(profile: Profile, spec: GpuSpec, figures: Calibration) -> float:
@@ -148,7 +161,9 @@ def _waiting_us(profile: Profile, dram: float, moved: float, figures: Calibratio
 
 def _cycle_us(demands: dict[str, float], waiting: float, customers: int, figures: Calibration) -> float:
     """Mean time between two programs' ends, times `customers`: the time a program takes with that many resident."""
-    by_latency = (waiting + sum(demands.values())) / customers
+    # DRAM is shared with the programs on all multiprocessors: it bounds them together, and is no wait of one's own.
+    alone = waiting + sum(demand for name, demand in demands.items() if name != "dram")
+    by_latency = alone / customers
     by_server = max(demands.values())
     power = figures.sharpness
     return float((by_latency**power + by_server**power) ** (1 / power) * customers)
