@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,7 +107,8 @@ def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tupl
         advice = "Compare by hand what one program loads, computes and stores; the smallest failing case is quickest."
         return "K601", advice
     tensors = [v.double() for v in pristine if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
-    if any(not torch.isfinite(tensor).all() for tensor in tensors):
+    scalars = [v for v in pristine if isinstance(v, float)]
+    if any(not torch.isfinite(tensor).all() for tensor in tensors) or not all(map(math.isfinite, scalars)):
         return "K703", "Follow a NaN or an infinity through each step: what do max, exp and a difference make of it?"
     largest = max((float(tensor.abs().max()) for tensor in tensors), default=0.0)
     if 0 < largest < 1e-3:
@@ -114,4 +116,4 @@ def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tupl
     if mismatch.kind != "value" or largest > 10:
         return "K702", "Find the step that leaves the range of its dtype: an exponential, a square, a sum in fp16."
     # The same kernel is right on plain data (the values stage comes first): what it lacks is precision.
-    return "K701", "Accumulate in float32, and round once, when storing."
+    return "K701", "Accumulate in float32, and round once, when storing. If much of the result is missing, terms are."

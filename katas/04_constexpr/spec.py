@@ -175,14 +175,17 @@ def _call_all(function: Callable[..., torch.Tensor], calls: list[Call]) -> None:
 
 
 def questions(draw: random.Random) -> list[Question]:
-    """Three lists of calls, of growing variety, and six of eight lines, of each kind at least two."""
+    """Three lists of calls, each with a class that only a right count tells apart, and six of eight lines."""
     slopes = (1, 2.5, -0.5, 16)
     whole, ragged = 16 * draw.randrange(2, 60), 16 * draw.randrange(2, 60) + draw.randrange(1, 16)
     lists = [
-        [(n, 0, draw.choice(slopes), "scale") for n in (whole, ragged, 1, whole + 16, ragged + 16, 0)],
-        [(whole, start, draw.choice(slopes), "relu") for start in draw.sample([0, 1, 2, 4, 6, 8, 12], 5)],
+        # An empty call launches nothing: it is the only one in its mode.
+        [(n, 0, draw.choice(slopes), "scale") for n in (whole, ragged, 1, whole + 16, ragged + 16)]
+        + [(0, 0, draw.choice(slopes), "relu")],
+        # 16 bytes are 4 elements: all of these are aligned.
+        [(whole, start, draw.choice(slopes), "relu") for start in (0, *draw.sample([4, 8, 12, 20, 28, 36], 4))],
         [
-            (draw.choice([whole, ragged, 1, 48]), draw.choice([0, 3, 4]), draw.choice(slopes), mode)
+            (draw.choice([whole, ragged, 1, 48]), draw.choice([0, 2, 3, 4]), draw.choice(slopes), mode)
             for mode in ("scale", "relu")
             for _ in range(4)
         ],

@@ -121,6 +121,18 @@ def half_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
+@triton.jit(do_not_specialize=["n"])
+def through_half_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Wrong: bfloat16 reaches as far as float32, float16 does not."""
+    offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
+    y = tl.load(y_ptr + offs, mask=mask).to(tl.float32)
+    if x_ptr.dtype.element_ty == tl.bfloat16:
+        x = x.to(tl.float16).to(tl.float32)
+    tl.store(out_ptr + offs, (a * x + y).to(out_ptr.dtype.element_ty), mask=mask)
+
+
 # The wrappers. Each call of `_fresh` makes a new candidate, which has seen nothing yet.
 
 
@@ -286,6 +298,11 @@ WRONG = {
         "float16 results beyond 30000 are clipped, and float16 reaches 65504",
         "Validate each dtype with values as large as it can hold.",
     ),
+    "range of bfloat16": Wrong(
+        partial(_with, through_half_kernel),
+        "a bfloat16 x becomes float16 on its way, which ends at 65504, and bfloat16 reaches 3.4e38",
+        "Validate each dtype with values as large as it can hold.",
+    ),
     "non-contiguous y": Wrong(
         _y_as_it_lies,
         "y is read in the order in which it lies in memory",
@@ -417,10 +434,12 @@ def _refuses(kind: str, module: ModuleType, lab: Lab) -> Fault | None:
 
 
 def probes(draw: random.Random) -> list[Probe]:
-    """Every right kernel, then every wrong one."""
-    return [Probe(f"right: {kind}", partial(_accepts, kind)) for kind in RIGHT] + [
-        Probe(f"wrong: {kind}", partial(_refuses, kind)) for kind in WRONG
-    ]
+    """Every right kernel, then every wrong one, and in a drawn place among them one of the right ones again."""
+    asked = [Probe(f"wrong: {kind}", partial(_refuses, kind)) for kind in WRONG]
+    again = draw.choice(sorted(RIGHT))
+    # Not first: who accepts by turns, or only what comes early, must not know where.
+    asked.insert(draw.randrange(1, len(asked)), Probe(f"right: {again}, again", partial(_accepts, again)))
+    return [Probe(f"right: {kind}", partial(_accepts, kind)) for kind in RIGHT] + asked
 
 
 def questions(draw: random.Random) -> list[Question]:

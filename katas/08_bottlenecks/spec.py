@@ -150,19 +150,21 @@ _SHAPES: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
 
 
 def questions(draw: random.Random) -> list[Question]:
-    """Two intensities, a clear point under each part of the roof on two chips, six of the eight snippets."""
+    """Two intensities, clear points under the roofs of three chips, six of the eight snippets."""
     asked = []
     for itemsize, dtype in ((4, F32), (2, F16)):
         repeats = draw.randrange(2, 200)
         truth = partial(_traced_intensity, repeats, dtype)
         asked.append(Question("intensity", (repeats, itemsize), truth, "How many FLOP for each byte?", tolerance=0.001))
-    for spec in (CHIPS["h200"], CHIPS[draw.choice(["a100", "l4", "rtx4090", "h100"])]):
+    h200, l4, other = (CHIPS[name] for name in ("h200", "l4", draw.choice(["a100", "rtx4090", "h100"])))
+    points = [(spec, _point(draw, spec, what)) for spec in (h200, other) for what in _times(1, 1, spec)]
+    # The same call on two chips that differ in what limits it.
+    parted = _parting_point(draw, h200, l4)
+    for spec, (n, repeats) in [*points, (h200, parted), (l4, parted)]:
         gpu = Chip(spec.name, spec.dram_gb_per_s, spec.fp32_tflop_per_s, spec.launch_latency_us)
-        for what in ("launch", "memory", "arithmetic"):
-            n, repeats = _point(draw, gpu, what)
-            asked.append(
-                Question("limiter", (n, repeats, gpu), partial(_modelled, n, repeats, spec), "What takes the time?")
-            )
+        asked.append(
+            Question("limiter", (n, repeats, gpu), partial(_modelled, n, repeats, spec), "What takes the time?")
+        )
     asked += [
         Question("diagnose", (name,), partial(_diagnosed, name), f"What limits {name!r}, and is it worth a kernel?")
         for name in draw.sample(sorted(_SNIPPETS), 6)
@@ -170,23 +172,36 @@ def questions(draw: random.Random) -> list[Question]:
     return asked
 
 
-def _times(n: int, repeats: int, gpu: Chip) -> dict[str, float]:
+def _times(n: int, repeats: int, gpu: GpuSpec) -> dict[str, float]:
     """Microseconds of each by the data sheet."""
     return {
-        "launch": gpu.launch_us,
+        "launch": gpu.launch_latency_us,
         "memory": 8 * n / (gpu.dram_gb_per_s * 1e3),
         "arithmetic": 2 * repeats * n / (gpu.fp32_tflop_per_s * 1e6),
     }
 
 
-def _point(draw: random.Random, gpu: Chip, what: str) -> tuple[int, int]:
+def _limit(n: int, repeats: int, gpu: GpuSpec) -> str:
+    """What takes clearly longer than the two others; empty if nothing does."""
+    *_, second, longest = sorted((time, what) for what, time in _times(n, repeats, gpu).items())
+    return longest[1] if longest[0] >= _CLEAR * second[0] else ""
+
+
+def _point(draw: random.Random, gpu: GpuSpec, what: str) -> tuple[int, int]:
     """A drawn n and number of repeats at which `what` takes clearly longer than the two others."""
     while True:
         # A roof assumes that all of the chip is at work: a long chain in a few programs is another matter.
         n, repeats = int(2 ** draw.uniform(10, 27)), int(2 ** draw.uniform(0, 5 if what == "launch" else 11))
-        times = _times(n, repeats, gpu)
-        longest = times.pop(what)
-        if longest >= _CLEAR * max(times.values()):
+        if _limit(n, repeats, gpu) == what:
+            return n, repeats
+
+
+def _parting_point(draw: random.Random, one: GpuSpec, other: GpuSpec) -> tuple[int, int]:
+    """A drawn n and number of repeats at which two chips are limited by different things, each clearly."""
+    while True:
+        n, repeats = int(2 ** draw.uniform(16, 27)), int(2 ** draw.uniform(0, 7))
+        limits = {_limit(n, repeats, one), _limit(n, repeats, other)}
+        if len(limits) == 2 and "" not in limits:
             return n, repeats
 
 

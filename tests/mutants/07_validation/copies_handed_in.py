@@ -34,9 +34,10 @@ def validate(candidate: Saxpy) -> None:
     # Product and addend cancel: what is left is what was lost before.
     x = draw(300, dtype=torch.float16)
     check(candidate, -0.3, x, (0.3 * x.float()).half())
-    # Up to 60000 of the 65504 that float16 holds.
-    x = torch.linspace(-2e4, 2e4, 300).to(x)
-    check(candidate, 2.0, x, x)
+    # Up to three quarters of the largest number that each dtype holds.
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = (torch.linspace(-0.25, 0.25, 300) * torch.finfo(dtype).max).to(x.device, dtype)
+        check(candidate, 2.0, x, x)
 
     for dtype in (torch.float16, torch.bfloat16):
         check(candidate, 2.5, draw(1500, dtype=dtype), draw(1500, dtype=dtype))
@@ -94,6 +95,7 @@ def passes(kernel: str) -> bool | None:
     "NaN swallowed"            where the result is NaN, it is 0
     "a factor of zero"         computes a * (x + y / a)
     "large values"             float16 results are clipped at -30000 and 30000
+    "range of bfloat16"        a bfloat16 x is converted to float16 on its way
     "non-contiguous y"         y is read in memory order, x is made contiguous
     "non-contiguous x"         x and y are read in memory order, the result is an empty_like(x)
     "dtype of the result"      returns float32 always
@@ -111,6 +113,7 @@ def passes(kernel: str) -> bool | None:
         "NaN swallowed": True,
         "a factor of zero": True,
         "large values": True,
+        "range of bfloat16": True,
         "non-contiguous y": False,
         # All three lie transposed: element i in memory is the same one in each.
         "non-contiguous x": True,
