@@ -30,7 +30,7 @@ SLIPS = {
     "range_not_tried": ["wrong: large values", "wrong: range of bfloat16"],
     "shapes_broadcast": ["wrong: broadcast result shape"],
     "truth_in_the_same_dtype": ["wrong: dtype of the arithmetic"],
-    "two_percent": ["wrong: dtype of the arithmetic", "wrong: dtype on the way"],
+    "two_percent": ["wrong: dtype of the arithmetic"],
     "whole_blocks": ["wrong: ragged tail"],
 }
 
