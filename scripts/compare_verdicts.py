@@ -1,13 +1,16 @@
 """Runs the speed tests of every solution and every slow mutant on a real GPU and on the virtual one; compares verdicts.
 
     python scripts/compare_verdicts.py OUTPUT.json [KATA ...] [--repeat N]
+    python scripts/compare_verdicts.py OUTPUT.json --model
     python scripts/compare_verdicts.py --document [RUN.json ...]
 
-The first needs a GPU; the second adds what such runs wrote to docs/measured/verdicts.json and writes docs/verdicts.md
-from it. A row is a file; its verdict is passed or the code it is refused with. Solutions run all tests of their
-kata, and `--repeat` runs them N times on the real GPU: they have to pass every time. What is modelled runs in parallel
-once the GPU's work is done, because it would take the host's cores from it. The exit code is 1 where a file that passes
-on one of them is refused on the other, unless a ratio is so near to its threshold that the report says "close".
+The first needs a GPU. The second models anew what docs/measured/verdicts.json holds, after a change of the model. The
+third adds what such runs wrote to docs/measured/verdicts.json and writes docs/verdicts.md from it.
+
+A row is a file; its verdict is passed or the code it is refused with. Solutions run all tests of their kata, and
+`--repeat` runs them N times on the real GPU: they have to pass every time. What is modelled runs in parallel once the
+GPU's work is done, because it would take the host's cores from it. The exit code is 1 where a file that passes on one
+of them is refused on the other, unless a ratio is so near to its threshold that the report says "close".
 """
 
 from __future__ import annotations
@@ -33,13 +36,22 @@ KEPT = ("us", "low", "high", "ratio", "at_least", "to", "close", "torch_us")
 WORKERS = max(1, (os.cpu_count() or 2) // 2)
 
 
-def check(kata: str, file: Path, device: str, tests: str) -> dict[str, Any]:
-    """One run of a kata's tests on one device: the verdict, the cases of the speed stage."""
+def place(name: str) -> Path:
+    """The file of a row: `16_softmax/solution`, or a mutant's name in the place of `solution`."""
+    kata, stem = name.split("/")
+    own = ROOT / "solutions" / f"{kata}.py"
+    return own if stem == "solution" else ROOT / "tests" / "mutants" / kata / f"{stem}.py"
+
+
+def check(name: str, device: str) -> dict[str, Any]:
+    """One run on one device, of a solution with all tests of its kata, of a slow file with those of its speed."""
+    kata, stem = name.split("/")
+    tests = "" if stem == "solution" else "test_performance.py"
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder) / "records"
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *PLUGIN),
-            *(f"katas/{kata}/{tests}", "--kata-file", str(file), "--kata-device", device, "--kata-seed", "1"),
+            *(f"katas/{kata}/{tests}", "--kata-file", str(place(name)), "--kata-device", device, "--kata-seed", "1"),
             *("--kata-records", str(records)),
         ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_DEFAULT_FP_FUSION": "1"}
@@ -76,6 +88,7 @@ def document(runs: list[Path]) -> None:
     result: dict[str, Any] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     for run in runs:
         result |= json.loads(run.read_text())
+    result = {name: row for name, row in result.items() if place(name).exists()}
     MEASURED.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
     solutions = [row for name, row in result.items() if name.endswith("/solution")]
     differing = ", ".join(name for name, row in result.items() if row["differ"]) or "none"
@@ -105,28 +118,35 @@ def main() -> int:
     parser.add_argument("output", type=Path)
     parser.add_argument("kata", nargs="*", help="a number or a folder's name; all that are timed if none is given")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--model", action="store_true", help="model anew, measure nothing")
     asked = parser.parse_args()
+    if asked.model:
+        result = json.loads(MEASURED.read_text())
+        return compare({name: row for name, row in result.items() if place(name).exists()}, asked.output)
     katas = sorted(path.parent.name for path in (ROOT / "katas").glob("*/kata.toml") if "[[speed]]" in path.read_text())
     katas = [kata for kata in katas if not asked.kata or kata in asked.kata or kata[:2] in asked.kata]
-    result: dict[str, Any] = {}
-    waiting = {}
+    result = {}
+    names = [f"{kata}/solution" for kata in katas]
+    for kata in katas:
+        names += [f"{kata}/{path.stem}" for path in sorted((ROOT / "tests" / "mutants" / kata).glob("slow_*.py"))]
+    for name in names:
+        times = asked.repeat if name.endswith("/solution") else 1
+        result[name] = {"measured": [check(name, "cuda") for _ in range(times)]}
+        print(f"{name:50s} measured {' '.join(r['verdict'] for r in result[name]['measured'])}", flush=True)
+        asked.output.write_text(json.dumps(result, indent=1) + "\n")
+    return compare(result, asked.output)
+
+
+def compare(result: dict[str, Any], output: Path) -> int:
+    """Adds the modelled verdict to each row, and whether the two differ; writes all to `output`."""
     with ThreadPoolExecutor(WORKERS) as pool:
-        todo = {f"{kata}/solution": (kata, ROOT / "solutions" / f"{kata}.py", asked.repeat, "") for kata in katas}
-        for kata in katas:
-            slow = sorted((ROOT / "tests" / "mutants" / kata).glob("slow_*.py"))
-            todo |= {f"{kata}/{path.stem}": (kata, path, 1, "test_performance.py") for path in slow}
-        for name, (kata, file, times, tests) in todo.items():
-            result[name] = {"measured": [check(kata, file, "cuda", tests) for _ in range(times)]}
-            print(f"{name:50s} measured {' '.join(r['verdict'] for r in result[name]['measured'])}", flush=True)
-            asked.output.write_text(json.dumps(result, indent=1) + "\n")
-        for name, (kata, file, _, tests) in todo.items():
-            waiting[name] = pool.submit(check, kata, file, "virtual", tests)
+        waiting = {name: pool.submit(check, name, "virtual") for name in result}
         for name, future in waiting.items():
-            result[name]["modelled"] = future.result()
             row = result[name]
+            row["modelled"] = future.result()
             row["differ"] = differ(row["measured"], row["modelled"])
             print(f"{name:50s} modelled {row['modelled']['verdict']}{'  DIFFERS' * row['differ']}", flush=True)
-            asked.output.write_text(json.dumps(result, indent=1) + "\n")
+            output.write_text(json.dumps(result, indent=1) + "\n")
     return int(any(row["differ"] for row in result.values()))
 
 
