@@ -26,7 +26,7 @@ from checker.records import Records, versions
 
 __all__ = ["KataSession"]
 
-_BUDGET_AFTER_RED = 15.0
+_BUDGET_AFTER_RED = 5.0
 """Seconds of further cases in a stage that is red already: enough to count what is green, not to try patience."""
 
 
@@ -241,7 +241,8 @@ class KataSession:
             return list(judge.check_case(subject, what, self.seed)) or self._on_chip(subject, what)
         if kind == "refusal":
             return list(judge.check_refusal(subject, what))
-        self._settle(judge, subject)
+        if self._red is None:
+            self._settle(judge, subject)
         if kind == "probe":
             return list(judge.check_probe(subject, what))
         if kind == "fairness":

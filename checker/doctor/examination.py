@@ -23,7 +23,7 @@ KERNEL = "kernel on "
 """How the name of an item begins that tells of a kernel's run; the device follows."""
 
 _LIMIT = 300.0
-_REST = ("PyTorch", "Triton", "packages")
+_REST = ("PyTorch", "Triton")
 
 
 def examine(on_start: Callable[[str], None] = lambda name: None) -> Iterator[Item]:
