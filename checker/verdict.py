@@ -294,8 +294,8 @@ def _count(tests: Iterable[_Test]) -> tuple[int, int, str | None]:
 
 def _size(case: str) -> float:
     """How large a case is, read from its id: the product of its numbers. `float16` counts no number, `64x33` two."""
-    numbers = re.findall(r"(?:(?<![A-Za-z0-9.])|(?<=\dx))\d+", case)
+    numbers = re.findall(r"(?:(?<![A-Za-z0-9.])|(?<=\dx))\d+(?:\.\d+)?", case)
     product = 1.0
     for number in numbers:
-        product *= int(number)
+        product *= float(number)
     return product if numbers else float("inf")

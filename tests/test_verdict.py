@@ -180,6 +180,7 @@ def test_a_check_in_which_nothing_was_judged_is_no_pass() -> None:
         (["n=1000", "n=257"], "n=257"),
         (["64x64 float16", "33x5 float32"], "33x5 float32"),
         (["all -inf row", "n=5 bf16"], "n=5 bf16"),
+        (["n=257, slope -0.5", "n=64, slope 2"], "n=64, slope 2"),
     ],
 )
 def test_the_smallest_failing_case_is_named(names: list[str], smallest: str) -> None:

@@ -24,7 +24,7 @@ ENTRIES = (
     diagnosis(
         "K602",
         "values",
-        "wrong shape",
+        "wrong shape or strides",
         """
         The returned tensor has another shape than the formula asks for. Look at the allocation in the wrapper:
         `empty_like` copies the shape (and the strides) of its argument, which for a transpose or a product is
