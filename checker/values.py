@@ -109,11 +109,19 @@ def _diagnose(case: Case, pristine: tuple[Any, ...], mismatch: Mismatch) -> tupl
     tensors = [v.double() for v in pristine if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
     scalars = [v for v in pristine if isinstance(v, float)]
     if any(not torch.isfinite(tensor).all() for tensor in tensors) or not all(map(math.isfinite, scalars)):
-        return "K703", "Follow a NaN or an infinity through each step: what do max, exp and a difference make of it?"
+        return "K703", (
+            "Follow a NaN or an infinity through each step: what do max, exp and a difference make of it? "
+            "Where a lane was not chosen, pick with tl.where, do not multiply by 0: 0 times either is NaN."
+        )
     largest = max((float(tensor.abs().max()) for tensor in tensors), default=0.0)
     if 0 < largest < 1e-3:
         return "K704", "Look for a constant that is added or compared: it may swallow tiny data."
     if mismatch.kind != "value" or largest > 10:
-        return "K702", "Find the step that leaves the range of its dtype: an exponential, a square, a sum in fp16."
+        advice = "Find what leaves the range of its dtype: an exponential, a square, a sum or a scalar in fp16."
+        if mismatch.kind == "nan":
+            advice += " A NaN may also be 0 / 0, or 0 times a lane that was not chosen: pick with tl.where."
+        return "K702", advice
     # The same kernel is right on plain data (the values stage comes first): what it lacks is precision.
-    return "K701", "Accumulate in float32, and round once, when storing. If much of the result is missing, terms are."
+    return "K701", (
+        "Accumulate in float32, and round once, when storing. An error as large as this may also be terms left out."
+    )

@@ -177,17 +177,21 @@ def _call_all(function: Callable[..., torch.Tensor], calls: list[Call]) -> None:
 def questions(draw: random.Random) -> list[Question]:
     """Three lists of calls, each with a class that only a right count tells apart, and six of eight lines."""
     slopes = (1, 2.5, -0.5, 16)
-    whole, ragged = 16 * draw.randrange(2, 60), 16 * draw.randrange(2, 60) + draw.randrange(1, 16)
+    # Of n the number counts, not its bytes: 4 divides ragged, 16 does not.
+    whole, ragged = 16 * draw.randrange(2, 60), 16 * draw.randrange(2, 60) + draw.choice([4, 8, 12])
+    beside = draw.choice([2, 6, 10])
     lists = [
         # An empty call launches nothing: it is the only one in its mode.
         [(n, 0, draw.choice(slopes), "scale") for n in (whole, ragged, 1, whole + 16, ragged + 16)]
         + [(0, 0, draw.choice(slopes), "relu")],
         # 16 bytes are 4 elements: all of these are aligned.
         [(whole, start, draw.choice(slopes), "relu") for start in (0, *draw.sample([4, 8, 12, 20, 28, 36], 4))],
-        [
-            (draw.choice([whole, ragged, 1, 48]), draw.choice([0, 2, 3, 4]), draw.choice(slopes), mode)
+        # The mode and the address make a class each; the slope and its type make none.
+        [(whole, 0, 1, "scale"), (whole, 4, 2.5, "scale"), (whole, beside, 1, "scale"), (whole, 0, 1, "relu")]
+        + [
+            (draw.choice([whole, ragged, ragged + 3, 1]), draw.choice([0, beside, 4]), draw.choice(slopes), mode)
             for mode in ("scale", "relu")
-            for _ in range(4)
+            for _ in range(2)
         ],
     ]
     for calls in lists:

@@ -133,6 +133,20 @@ def through_half_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, (a * x + y).to(out_ptr.dtype.element_ty), mask=mask)
 
 
+@triton.jit(do_not_specialize=["n"])
+def sentinel_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Wrong: float32 has room beyond 1e30, which stands for infinity here."""
+    offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
+    y = tl.load(y_ptr + offs, mask=mask).to(tl.float32)
+    out = a * x + y
+    if out_ptr.dtype.element_ty == tl.float32:
+        out = tl.where(out > 1e30, float("inf"), out)
+        out = tl.where(out < -1e30, -float("inf"), out)
+    tl.store(out_ptr + offs, out.to(out_ptr.dtype.element_ty), mask=mask)
+
+
 # The wrappers. Each call of `_fresh` makes a new candidate, which has seen nothing yet.
 
 
@@ -301,6 +315,11 @@ WRONG = {
     "range of bfloat16": Wrong(
         partial(_with, through_half_kernel),
         "a bfloat16 x becomes float16 on its way, which ends at 65504, and bfloat16 reaches 3.4e38",
+        "Validate each dtype with values as large as it can hold.",
+    ),
+    "range of float32": Wrong(
+        partial(_with, sentinel_kernel),
+        "float32 results beyond 1e30 become infinite, and float32 reaches 3.4e38",
         "Validate each dtype with values as large as it can hold.",
     ),
     "non-contiguous y": Wrong(
