@@ -22,8 +22,13 @@ class Bound:
     by: str
 
 
-def bound(spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dtype: str) -> Bound:
+def bound(
+    spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dtype: str, again_bytes: int = 0
+) -> Bound:
     """The bound of a problem that must move `least_bytes`, `written_bytes` of them written, and compute `flops`.
+
+    `again_bytes` of them are asked for a second time: a cache may have kept them, so nothing forbids that they cost
+    nothing.
 
     Memory is taken at the rate of a plain copy for the one time, at the data sheet's for the other, where what is
     written may also still lie in L2 when the kernel ends, as much as fits. FLOPs count at the tensor cores' peak for
@@ -31,7 +36,7 @@ def bound(spec: GpuSpec, *, least_bytes: int, written_bytes: int, flops: int, dt
     """
     arithmetic = flops / (peak_tflop_per_s(spec, dtype) * 1e6)
     memory = least_bytes / (spec.copy_gb_per_s * 1e3)
-    fastest = (least_bytes - min(written_bytes, spec.l2_bytes)) / (spec.dram_gb_per_s * 1e3)
+    fastest = (least_bytes - again_bytes - min(written_bytes, spec.l2_bytes)) / (spec.dram_gb_per_s * 1e3)
     return Bound(max(memory, arithmetic), max(fastest, arithmetic), "memory" if memory >= arithmetic else "arithmetic")
 
 

@@ -125,8 +125,15 @@ def _bound(spec: ModuleType, case: Case, chip: GpuSpec) -> Bound:
     least = spec.least_bytes(case)
     inputs = spec.timed_inputs(case, lambda shape, dtype: torch.empty(shape, dtype=dtype, device="meta"))
     read = sum(value.numel() * value.element_size() for value in inputs if isinstance(value, torch.Tensor))
-    written, dtype = max(0, least - read), arithmetic_of(case)
-    return bound(chip, least_bytes=least, written_bytes=written, flops=spec.flops(case), dtype=dtype)
+    again = spec.again_bytes(case) if hasattr(spec, "again_bytes") else 0
+    return bound(
+        chip,
+        least_bytes=least,
+        written_bytes=max(0, least - read - again),
+        flops=spec.flops(case),
+        dtype=arithmetic_of(case),
+        again_bytes=again,
+    )
 
 
 def _with_peers(result: SpeedResult, subject: Subject, case: Case, seed: int, gpu: VirtualGpu) -> SpeedResult:

@@ -131,6 +131,10 @@ def test_float32_is_bound_by_the_rate_of_tf32_where_a_case_asks_for_it() -> None
 
 def test_what_l2_may_still_hold_is_only_left_out_of_the_physical_bound() -> None:
     small = bounds.bound(H200, least_bytes=2 * 10**7, written_bytes=10**7, flops=0, dtype="float32")
+    twice = bounds.bound(H200, least_bytes=3 * 10**9, written_bytes=0, again_bytes=10**9, flops=0, dtype="float32")
+    once = bounds.bound(H200, least_bytes=2 * 10**9, written_bytes=0, flops=0, dtype="float32")
+    assert twice.physical_us == once.physical_us
+    assert twice.us > once.us
     large = bounds.bound(H200, least_bytes=2 * 10**9, written_bytes=10**9, flops=0, dtype="float32")
     assert small.physical_us == pytest.approx(1e7 / (H200.dram_gb_per_s * 1e3))
     assert 0.8 < large.physical_us / large.us < 0.9

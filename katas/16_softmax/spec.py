@@ -75,7 +75,7 @@ def make_inputs(case: Case, *, seed: int, device: torch.device) -> tuple[torch.T
 
 def _set_values(x: torch.Tensor, values: str | float) -> torch.Tensor:
     if isinstance(values, float):
-        return x + values if abs(values) < 1e6 else x.abs() * values
+        return x + values if abs(values) < 1e6 else (1 + x.abs()) * values
     if values == "tiny":
         return x * 1e-30
     if values == "close together":
