@@ -42,6 +42,7 @@ CASES = [
     # Element (2, 0) lies 2^31 elements after element (0, 0). Only pages that are touched exist: this costs no memory.
     Case("rows 2^30 elements apart", shape=(3, 16), dtype=F16, layout=("far rows", "contiguous")),
     Case("columns 2^30 elements apart", shape=(16, 3), dtype=F16, layout=("far columns", "contiguous")),
+    Case("numbers of bias 2^30 elements apart", shape=(16, 3), dtype=F16, layout=("contiguous", "2^30 apart")),
     Case("a drawn shape", shape=None, dtype=BF16),
     Case("large and tiny together", stage="numerics", shape=(33, 40), dtype=F32, values="wide"),
     Case("near the largest float16", stage="numerics", shape=(33, 40), dtype=F16, values="near the largest"),
@@ -85,6 +86,8 @@ def _lay_out(t: torch.Tensor, layout: str) -> torch.Tensor:
     """The same values with other strides, on the same device."""
     if layout == "expanded":
         return t[:1].clone().expand(t.shape)
+    if layout == "2^30 apart":
+        return torch.empty_strided(t.shape, (2**30,), dtype=t.dtype, device=t.device).copy_(t)
     if layout == "every second":
         view = t.new_full((2 * t.numel(),), 77)[::2]
     elif layout == "transposed":

@@ -61,6 +61,13 @@ CASES = [
         activation="none",
         layout=("contiguous", "far rows", "contiguous"),
     ),
+    Case(
+        "numbers of bias 2^30 elements apart",
+        size=(40, 3, 20),
+        dtype=F16,
+        activation="none",
+        layout=("contiguous", "contiguous", "2^30 apart"),
+    ),
     Case("a drawn size", size=None, dtype=F16, activation="relu"),
     Case("bias takes away most of the sum", stage="numerics", size=(40, 70, 256), dtype=F16, activation="none",
          values="cancelling"),
@@ -114,6 +121,8 @@ def _lay_out(t: torch.Tensor, layout: str) -> torch.Tensor:
     """The same values with other strides, on the same device."""
     if layout == "expanded":
         return t[:1].clone().expand(t.shape)
+    if layout == "2^30 apart":
+        return torch.empty_strided(t.shape, (2**30,), dtype=t.dtype, device=t.device).copy_(t)
     if layout == "every second":
         view = t.new_full((2 * t.shape[0],), 777)[::2]
     elif layout == "transposed":

@@ -75,6 +75,7 @@ CASES = [
     # Row 2 begins 2^31 elements after row 0. Only pages that are touched exist: this costs no memory.
     _case("rows of x 2^30 elements apart", (3, 40, 20), layout=("far rows", "contiguous", "contiguous")),
     _case("rows of w 2^30 elements apart", (20, 40, 3), layout=("contiguous", "far rows", "contiguous")),
+    _case("numbers of bias 2^30 elements apart", (20, 3, 40), layout=("contiguous", "contiguous", "2^30 apart")),
     _case("a drawn size", None, "gelu"),
     _case("partial sums past 65504", (20, 70, 510), "relu", values="cancelling", stage="numerics"),
     _case("a bias that cancels the product", (20, 70, 250), values="bias cancels", stage="numerics"),
@@ -134,6 +135,8 @@ def _lay_out(x: torch.Tensor, layout: str) -> torch.Tensor:
         view = x.new_full((*x.shape[:-1], 2 * last + 1), NAN)[..., 1::2]
     elif layout == "far rows":
         view = torch.empty_strided(x.shape, (2**30, 1), dtype=x.dtype, device=x.device)
+    elif layout == "2^30 apart":
+        view = torch.empty_strided(x.shape, (2**30,), dtype=x.dtype, device=x.device)
     else:
         return x
     return view.copy_(x)
