@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["MARGIN", "SpeedResult", "check", "judge", "measure", "notes", "timed_case"]
 
 # Seconds that the rounds of a case may take before it is shrunk.
-_BUDGET = 25.0
+_BUDGET = 35.0
 
 
 def check(

@@ -212,22 +212,22 @@ class _Stopwatch:
 @contextmanager
 def _stopwatch() -> Iterator[_Stopwatch]:
     """Wall time inside the block without what Triton compiles meanwhile. Uses Triton's public hooks, puts them back."""
-    watch, marks = _Stopwatch(), [time.perf_counter()]
+    watch, marks = _Stopwatch(), [time.process_time()]
     before, after = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
 
     def begin(*args: Any, **kwargs: Any) -> Any:
-        watch.seconds += time.perf_counter() - marks.pop() if marks else 0.0
+        watch.seconds += time.process_time() - marks.pop() if marks else 0.0
         return before(*args, **kwargs) if before is not None else None
 
     def end(*args: Any, **kwargs: Any) -> Any:
-        marks[:] = [time.perf_counter()]
+        marks[:] = [time.process_time()]
         return after(*args, **kwargs) if after is not None else None
 
     knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = begin, end
     try:
         yield watch
     finally:
-        watch.seconds += time.perf_counter() - marks[0] if marks else 0.0
+        watch.seconds += time.process_time() - marks[0] if marks else 0.0
         knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = before, after
 
 
